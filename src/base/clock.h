@@ -1,0 +1,11 @@
+/* The two clocks: monotonic for limits and durations, wall for the record only. */
+#pragma once
+
+#include <stdint.h>
+
+uint64_t clock_monotonic_ns(void);
+uint64_t clock_wall_ns(void);
+
+/* "2026-11-30T12:00:00.123456789Z" and a NUL (RFC 3339, UTC), of the years 1970 to 2554. */
+#define CLOCK_TEXT_BYTES 31
+void clock_text(uint64_t wall_ns, char ret_text[static CLOCK_TEXT_BYTES]);

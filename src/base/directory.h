@@ -1,0 +1,42 @@
+/*
+ * Reading a directory by descriptor, without the allocation that opendir(3) makes: getdents64(2)
+ * into a buffer of the caller's own. Most of a start's directories have fewer than a dozen names.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#define DIRECTORY_BUFFER_BYTES 2048
+
+struct directory {
+	int fd;		    /* owned; -1 = none */
+	int code;	    /* negative errno of the read that ended it, 0 = its end was reached */
+	unsigned char type; /* DT_* of the last name */
+	size_t at, end;
+	_Alignas(8) char bytes[DIRECTORY_BUFFER_BYTES];
+};
+
+#define CLEANUP_DIRECTORY __attribute__((cleanup(directory_end)))
+
+/*
+ * Opens `name` below parent_fd (AT_FDCWD for a path) with O_RDONLY | O_DIRECTORY and more flags.
+ * Returns 0 or a negative errno; reading a directory that could not be opened gives no names.
+ */
+int directory_open(struct directory *directory, int parent_fd, const char *name, int flags);
+
+/* Takes an open directory over; a negative fd is one without names. */
+void directory_begin(struct directory *directory, int fd);
+
+/* The next name but "." and "..", good until the next call; NULL at the end or on an error. */
+const char *directory_next(struct directory *directory);
+
+/* Begins again with the first name. */
+void directory_rewind(struct directory *directory);
+
+void directory_end(struct directory *directory);
+
+/* Trees of ours are a few directories deep; what is deeper is none of them and stays. */
+#define DIRECTORY_REMOVE_DEPTH 16
+
+/* Removes what is below the directory and then the name itself, by descriptor, as far as it can. */
+void directory_remove_tree(int parent_fd, const char *name);

@@ -1,0 +1,16 @@
+/* What the attempts share. Not for others. */
+#pragma once
+
+#include "broker/attempt.h"
+
+/* As attempt_make(). */
+typedef int attempt_function(char *const *arguments);
+
+/* Runs a part in a child of its own, which it may change beyond repair. */
+int attempt_in_child(attempt_function *function, char *const *arguments);
+
+/* Calls of the kernel, attempt_kernel.c. */
+attempt_function attempt_io_uring, attempt_bpf, attempt_perf, attempt_userfaultfd, attempt_keyctl,
+	attempt_socket, attempt_ptrace, attempt_unshare, attempt_mount, attempt_setns, attempt_x32,
+	attempt_int80, attempt_tiocsti, attempt_set_id, attempt_device_node, attempt_handle,
+	attempt_clone3, attempt_openat2;

@@ -1,0 +1,653 @@
+#include "broker/effective.h"
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "broker/approval.h"
+#include "broker/battery.h"
+#include "broker/runtime.h"
+#include "broker/summary.h"
+#include "isolate/diagnosis.h"
+#include "kernel/landlock.h"
+#include "policy/action.h"
+#include "policy/danger.h"
+#include "policy/environment.h"
+#include "trace/recorder.h"
+#include "workspace/cache.h"
+#include "workspace/hide.h"
+#include "workspace/identity.h"
+#include "workspace/root.h"
+#include "workspace/system.h"
+#include "workspace/toolchain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+struct maker {
+	const struct request *request;
+	struct arena *arena;
+	struct effective *effective;
+	struct policy policy; /* before it is encoded */
+	struct denial_list *denials;
+	enum effective_failure failure;
+	bool host_suspect; /* what failed may be for want of something in the host's kernel */
+	struct error *error;
+	bool state_is_exposed; /* to what was asked for: nothing is written there */
+};
+
+static void diagnose(const struct effective *effective, const char *directory, struct error *error)
+{
+	diagnosis_explain(&(struct probe_subject){ .host_root = effective->host.root,
+						   .uid = effective->host.uid,
+						   .gid = effective->host.gid,
+						   .directory = directory ? directory : "." },
+			  error);
+}
+
+static void note_answer(const struct approval_request *request, enum approval_answer answer,
+			const char *why, void *context)
+{
+	(void)request;
+	(void)why;
+	*(enum approval_answer *)context = answer;
+}
+
+/* A request that no rule allows: a person would have to; deny where nobody can be asked. */
+static int ask(struct maker *maker, enum denial_kind kind, enum rule_builtin rule,
+	       const char *target, const char *reason)
+{
+	struct approval_request request = { .verb = denial_text(kind)->verb,
+					    .target = target,
+					    .rule = rule_builtin(rule),
+					    .reason = reason };
+	enum approval_answer answer = APPROVAL_DENY;
+
+	if (approval_ask(&request, 0, note_answer, &answer) == 0 && answer == APPROVAL_ONCE)
+		return 0;
+	maker->failure = EFFECTIVE_DENIED;
+	if (maker->denials)
+		(void)denial_add(maker->denials, kind, request.rule, target, true);
+	return error_set(maker->error, EPERM, "%s: %s", target, reason);
+}
+
+static uint32_t flag_rule(struct maker *maker, const char *flag, uint32_t position)
+{
+	struct rule_ref rule = { .id = arena_format(maker->arena, "flag.%s", flag + 2),
+				 .file = flag,
+				 .line = position };
+
+	return policy_rule(&maker->policy, maker->arena, rule);
+}
+
+static int add_row(struct maker *maker, struct view_path row)
+{
+	if (!view_add(&maker->policy.view, maker->arena, row))
+		return error_set(maker->error, E2BIG, "more than %u paths to show",
+				 VIEW_LIMIT_PATHS);
+	return 0;
+}
+
+/*
+ * The real path of what a flag names. What lies in the workspace may be a link that a task made: it
+ * is not the caller's word for the place outside that it leads to (ret_led_out). Goes by each step
+ * of the path as it was written, since with ".." in it the text alone does not tell which names
+ * lie in the workspace; and what was judged is what is returned, since names change meanwhile.
+ */
+static int resolve_given(const struct maker *maker, const char *written, const char **ret_real,
+			 bool *ret_led_out)
+{
+	const char *workspace = maker->policy.workspace, *real, *at = "/";
+	int result = path_is_absolute(written) ? 0 :
+						 root_resolve(".", maker->arena, &at, maker->error);
+
+	*ret_led_out = false;
+	for (size_t length; *written && result == 0; written += length) {
+		char *step;
+
+		length = strspn(written, "/");
+		if (length)
+			continue;
+		length = strcspn(written, "/");
+		step = arena_format(maker->arena, "%s/%.*s", at[1] ? at : "", (int)length, written);
+		if (!step)
+			return error_errno(maker->error, ENOMEM, "resolving a path");
+		result = root_resolve(step, maker->arena, &real, maker->error);
+		if (result < 0)
+			break;
+		*ret_led_out |= path_is_clean(step) && path_is_under(step, workspace) &&
+				!path_is_under(real, workspace);
+		at = real;
+	}
+	*ret_real = at;
+	return result;
+}
+
+/* Asked for by name, though nobody needs to. */
+static bool in_every_box(const char *path)
+{
+	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+					       "/dev/urandom" };
+
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		if (strcmp(path, devices[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A refusal is on record, but not where a task that was let in before could write. */
+static int refuse_danger(struct maker *maker, const char *path, const char *danger)
+{
+	maker->state_is_exposed |= path_is_under(maker->effective->state.path, path);
+	return ask(maker, DENIAL_FS_DANGEROUS, RULE_DANGEROUS_PATH, path, danger);
+}
+
+/* The caller's own path by flag: real path, what it is, whether it may be shown at all. */
+static int show_path(struct maker *maker, const struct request_path *given)
+{
+	struct error *error = maker->error;
+	const char *real = NULL, *danger, *home = maker->effective->host.real_home;
+	struct view_path row = { .class = given->class };
+	struct stat status;
+	char *clean;
+	bool led_out;
+	int result = resolve_given(maker, given->path, &real, &led_out);
+
+	if (result < 0)
+		return error_context(error, "%s %.200s", given->flag, given->path);
+	danger = danger_of_path(real, given->class, home, maker->effective->state.path);
+	if (danger)
+		return refuse_danger(maker, real, danger);
+	if (led_out)
+		return ask(maker, DENIAL_FS_DANGEROUS, RULE_DANGEROUS_PATH, real,
+			   "a link in the workspace leads there; give the path itself");
+	if (lstat(real, &status) < 0)
+		return error_errno(error, errno, "%s %s", given->flag, real);
+	if (S_ISSOCK(status.st_mode))
+		return ask(maker, DENIAL_FS_DANGEROUS, RULE_DANGEROUS_PATH, real,
+			   "it is a socket, which reaches a process outside of the box");
+	if (given->class == PATH_DEVICE ? !S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode) :
+					  !S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
+		return error_set(error, EINVAL, "%s %s: %s", given->flag, real,
+				 given->class == PATH_DEVICE ? "no device" :
+							       "neither a file nor a directory");
+	if (given->class == PATH_DEVICE && in_every_box(real))
+		return 0;
+	if (given->class == PATH_DEVICE && (S_ISBLK(status.st_mode) || major(status.st_rdev) == 1))
+		/* block devices, and the memory devices of major 1 (mem(4)) */
+		return ask(maker, DENIAL_FS_DANGEROUS, RULE_DANGEROUS_PATH, real,
+			   "it reaches the host's disks or memory");
+	row.kind = S_ISDIR(status.st_mode) ? PATH_KIND_DIRECTORY : PATH_KIND_FILE;
+	row.source = row.target = real;
+	row.device = status.st_dev;
+	row.inode = status.st_ino;
+	row.rule = flag_rule(maker, given->flag, given->position);
+	result = add_row(maker, row);
+	clean = path_is_absolute(given->path) ? path_clean(maker->arena, "/", given->path) : NULL;
+	if (result == 0 && clean && strcmp(clean, real) != 0)
+		/* the path as it was written leads there too */
+		result = add_row(maker, (struct view_path){ .class = PATH_LINK,
+							    .kind = PATH_KIND_FILE,
+							    .source = real,
+							    .target = clean,
+							    .rule = row.rule });
+	return result;
+}
+
+static int add_flag_paths(struct maker *maker, bool names)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < maker->request->path_count && result == 0; i++) {
+		const struct request_path *given = &maker->request->paths[i];
+		bool is_name = given->class == PATH_HIDE || given->class == PATH_PROTECT;
+
+		if (is_name != names)
+			continue;
+		result = names ? hide_view(given->class, given->path,
+					   flag_rule(maker, given->flag, given->position),
+					   maker->arena, &maker->policy, maker->error) :
+				 show_path(maker, given);
+	}
+	return result;
+}
+
+/* --hide-strict: refuse where hiding is a mask that the host can lift by a rename. */
+static int check_strict(struct maker *maker)
+{
+	const struct view *view = &maker->policy.view;
+
+	if (!(maker->request->flags & POLICY_HIDE_STRICT))
+		return 0;
+	for (size_t i = 0; i < view->count; i++) {
+		if (view->paths[i].class != PATH_HIDE)
+			continue;
+		for (size_t j = 0; j < view->count; j++)
+			if (view->paths[j].class == PATH_WRITE &&
+			    path_is_under(view->paths[i].target, view->paths[j].target))
+				return error_set(
+					maker->error, ENOTSUP,
+					"--hide-strict: %s lies in %s, which is written in "
+					"place; hiding there is a mask that a rename on the "
+					"host lifts for a moment",
+					view->paths[i].target, view->paths[j].target);
+	}
+	return 0;
+}
+
+static bool set_variable(struct maker *maker, const char *name, const char *value, uint32_t rule)
+{
+	return policy_variable(&maker->policy, maker->arena, name, value, rule);
+}
+
+static void withhold(struct maker *maker, const char *name)
+{
+	struct effective *effective = maker->effective;
+	const char **grown = arena_push(maker->arena, effective->withheld,
+					effective->withheld_count, sizeof(*grown));
+
+	if (!grown)
+		return;
+	effective->withheld = grown;
+	grown[effective->withheld_count++] = name;
+}
+
+static void pass_caller_variables(struct maker *maker, uint32_t rule)
+{
+	for (char **at = environ; at && *at; at++) {
+		const char *equals = strchr(*at, '=');
+		char *name = equals ? arena_copy_bytes(maker->arena, *at, (size_t)(equals - *at)) :
+				      NULL;
+
+		if (!name || !name[0])
+			continue;
+		if (environment_is_passed(name))
+			(void)set_variable(maker, name, equals + 1, rule);
+		else if (!environment_is_own(name))
+			withhold(maker, name);
+	}
+}
+
+/* --env NAME passes the caller's value, --env NAME=VALUE sets one. */
+static int add_flag_variable(struct maker *maker, const char *given)
+{
+	size_t length = strcspn(given, "=");
+	char *name = arena_copy_bytes(maker->arena, given, length);
+	uint32_t rule = flag_rule(maker, "--env", 0);
+	const char *value = given[length] ? given + length + 1 : NULL;
+
+	if (!name || !environment_is_name(name))
+		return error_set(maker->error, EINVAL,
+				 "--env %.100s: not a variable's name; --env NAME or NAME=VALUE",
+				 name ? name : "");
+	for (char **at = environ; !value && at && *at; at++)
+		if (strncmp(*at, name, length) == 0 && (*at)[length] == '=')
+			value = *at + length + 1;
+	if (!value)
+		return error_set(maker->error, EINVAL, "--env %s: the caller has no such variable",
+				 name);
+	for (size_t i = 0; i < maker->effective->withheld_count; i++)
+		if (strcmp(maker->effective->withheld[i], name) == 0)
+			maker->effective->withheld[i] =
+				maker->effective->withheld[--maker->effective->withheld_count];
+	return set_variable(maker, name, value, rule) ?
+		       0 :
+		       error_set(maker->error, E2BIG, "too many variables");
+}
+
+/* Tools that try again and again for what this network will never give, for a minute or more. */
+static void set_offline(struct maker *maker)
+{
+	static const char *const variables[][2] = { { "npm_config_fetch_retries", "0" },
+						    { "npm_config_update_notifier", "false" },
+						    { "PIP_RETRIES", "0" },
+						    { "PIP_DISABLE_PIP_VERSION_CHECK", "1" },
+						    { "CARGO_NET_RETRY", "0" } };
+	uint32_t rule =
+		policy_rule(&maker->policy, maker->arena, rule_builtin(RULE_NETWORK_LOOPBACK));
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		(void)set_variable(maker, variables[i][0], variables[i][1], rule);
+}
+
+static int add_environment(struct maker *maker)
+{
+	struct policy *policy = &maker->policy;
+	uint32_t rule = policy_rule(policy, maker->arena, rule_builtin(RULE_ENVIRONMENT_ALLOWLIST));
+	int result = 0;
+
+	(void)set_variable(maker, "PATH", "/usr/local/bin:/usr/bin:/bin", rule);
+	set_offline(maker);
+	pass_caller_variables(maker, rule);
+	(void)set_variable(maker, "HOME", policy->home, rule);
+	(void)set_variable(maker, "USER", policy->user, rule);
+	(void)set_variable(maker, "LOGNAME", policy->user, rule);
+	(void)set_variable(maker, "SHELL", policy->shell, rule);
+	(void)set_variable(maker, "TMPDIR", "/tmp", rule);
+	(void)set_variable(maker, "PWD", policy->cwd, rule);
+	(void)set_variable(maker, "XDG_RUNTIME_DIR",
+			   arena_format(maker->arena, "/run/user/%u", policy->uid), rule);
+	for (size_t i = 0; i < maker->request->environment_count && result == 0; i++)
+		result = add_flag_variable(maker, maker->request->environment[i]);
+	return result;
+}
+
+/* Who the task is inside: the caller, or for the host's root an identity that is nobody's. */
+static void set_identity(struct maker *maker)
+{
+	const struct host *host = &maker->effective->host;
+	struct policy *policy = &maker->policy;
+
+	policy->uid = host->root ? PLAN_ROOT_CALLER_ID : host->uid;
+	policy->gid = host->root ? PLAN_ROOT_CALLER_ID : host->gid;
+	policy->user = host->root ? "agent" : host->user;
+	policy->shell = host->shell;
+	policy->home = host->home ? host->home : "/home/user";
+}
+
+static int add_git_identity(struct maker *maker)
+{
+	char *text = NULL;
+	int result = identity_load(&maker->effective->host, maker->effective->state.fd,
+				   maker->arena, &text, maker->error);
+
+	if (result < 0) {
+		/* its role is confined by the host's means, as the box is */
+		maker->host_suspect = true;
+		return error_context(maker->error, "the caller's git identity");
+	}
+	if (!text || !text[0])
+		return 0;
+	return add_row(maker,
+		       (struct view_path){ .class = PATH_FILE,
+					   .kind = PATH_KIND_FILE,
+					   .source = text,
+					   .target = arena_format(maker->arena, "%s/.gitconfig",
+								  maker->policy.home),
+					   .rule = policy_rule(&maker->policy, maker->arena,
+							       rule_builtin(RULE_HOME_PRIVATE)) });
+}
+
+static int add_workspace(struct maker *maker)
+{
+	const char *danger;
+	struct root root;
+	int result = root_find(&maker->effective->host, maker->request->workspace,
+			       maker->request->cwd, maker->arena, &root, maker->error);
+
+	if (result < 0)
+		return result;
+	/* a task that could write there would write what later starts are made of */
+	danger = danger_of_path(root.path, PATH_WRITE, maker->effective->host.real_home,
+				maker->effective->state.path);
+	if (danger)
+		return refuse_danger(maker, root.path, danger);
+	maker->policy.workspace = root.path;
+	maker->policy.cwd = root.cwd;
+	return add_row(maker,
+		       (struct view_path){
+			       .class = PATH_WRITE,
+			       .kind = PATH_KIND_DIRECTORY,
+			       .source = root.path,
+			       .target = root.path,
+			       .device = root.device,
+			       .inode = root.inode,
+			       .rule = maker->request->workspace ?
+					       flag_rule(maker, "--workspace", 0) :
+					       policy_rule(&maker->policy, maker->arena,
+							   rule_builtin(RULE_WORKSPACE_WRITE)) });
+}
+
+/* Built in, then by flag; what was asked for and cannot be held here is refused. */
+static int set_limits(struct maker *maker)
+{
+	const struct request *request = maker->request;
+	struct effective *effective = maker->effective;
+	struct limits *limits = &maker->policy.limits;
+	struct limit_facts facts;
+	int result = 0;
+
+	capacity_gather(request->limit_count > 0, &effective->capacity);
+	limits_init(&effective->capacity.facts, limits);
+	for (size_t i = 0; i < request->limit_count && result == 0; i++)
+		result = limits_take(limits, request->limits[i].option, request->limits[i].value,
+				     maker->error);
+	if (result < 0)
+		return result;
+	if (maker->policy.timeout_ns)
+		limits->values[LIMIT_WALL_CLOCK] = maker->policy.timeout_ns;
+	limits_settle(limits);
+	capacity_consider_scope(&effective->capacity, limits);
+	facts = effective->capacity.facts;
+	/* a group holds what was asked for; what is built in is held as if there were none */
+	for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
+		if (!limits_is_asked(limits, limit))
+			facts.cgroup[limit] = 0;
+	limits_means(&facts, effective->means);
+	return limits_check(limits, &facts, effective->means, maker->error);
+}
+
+/* verify's: the program that tries the box out from inside. */
+static int add_probe(struct maker *maker)
+{
+	const char *path = maker->request->probe;
+	struct stat status;
+
+	if (!path)
+		return 0;
+	if (lstat(path, &status) < 0)
+		return error_errno(maker->error, errno, "the program %s", path);
+	return add_row(maker, (struct view_path){
+				      .class = PATH_READ,
+				      .kind = PATH_KIND_FILE,
+				      .source = path,
+				      .target = BATTERY_PROGRAM,
+				      .device = status.st_dev,
+				      .inode = status.st_ino,
+				      .rule = policy_rule(&maker->policy, maker->arena,
+							  rule_builtin(RULE_SYSTEM_READ_ONLY)) });
+}
+
+static int fill_policy(struct maker *maker)
+{
+	struct effective *effective = maker->effective;
+	struct policy *policy = &maker->policy;
+	struct arena *arena = maker->arena;
+	int result;
+
+	policy->flags = maker->request->flags;
+	policy->timeout_ns = maker->request->timeout_ns;
+	policy->listeners = (struct policy_listener *)(uintptr_t)maker->request->listeners;
+	policy->listener_count = maker->request->listener_count;
+	/* row and variable rules refer to this table; rule 0 answers where nothing else does */
+	(void)policy_rule(policy, arena, rule_builtin(RULE_SYSTEM_ABSENT));
+	(void)policy_rule(policy, arena, rule_builtin(RULE_HOME_PRIVATE));
+	set_identity(maker);
+	result = set_limits(maker);
+	if (result < 0)
+		return result;
+	result = system_view(&effective->host, arena, policy, maker->error);
+	if (result == 0)
+		result = add_workspace(maker);
+	if (result == 0)
+		result = toolchain_view(&effective->host, arena, policy, maker->error);
+	if (result == 0)
+		result = cache_view(&effective->host, effective->state.fd, effective->state.path,
+				    arena, policy, maker->error);
+	if (result == 0)
+		result = add_git_identity(maker);
+	if (result == 0)
+		result = add_probe(maker);
+	if (result == 0)
+		result = add_flag_paths(maker, false);
+	if (result == 0)
+		result = add_flag_paths(maker, true);
+	if (result == 0)
+		result = check_strict(maker);
+	return result == 0 ? add_environment(maker) : result;
+}
+
+/* The policy is used only as it reads back from its blob: what is hashed is what is enforced. */
+static int compile(struct maker *maker)
+{
+	struct effective *effective = maker->effective;
+	unsigned char digest[SHA256_BYTES];
+	struct sha256 hash;
+	int result;
+
+	if (arena_failed(maker->arena))
+		return error_errno(maker->error, ENOMEM, "making the effective policy");
+	result = policy_encode(&maker->policy, maker->arena, &effective->blob,
+			       &effective->blob_length);
+	if (result < 0)
+		return error_errno(maker->error, result, "compiling the effective policy");
+	sha256_begin(&hash);
+	sha256_update(&hash, effective->blob, effective->blob_length);
+	sha256_end(&hash, digest);
+	sha256_hex(digest, effective->hash);
+	return policy_decode(effective->blob, effective->blob_length, maker->arena,
+			     &effective->policy, maker->error);
+}
+
+int effective_make_id(char kind, char ret_id[static ACTION_ID_BYTES])
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+	unsigned char random[20];
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -EIO;
+	ret_id[0] = kind;
+	ret_id[1] = '-';
+	for (size_t i = 0; i < sizeof(random); i++)
+		ret_id[2 + i] = letters[random[i] & 31];
+	ret_id[2 + sizeof(random)] = '\0';
+	return 0;
+}
+
+static int make_id(struct maker *maker, const char **ret_id)
+{
+	char id[ACTION_ID_BYTES];
+
+	if (effective_make_id('t', id) < 0)
+		return error_set(maker->error, EIO, "no random bytes for the task's id");
+	*ret_id = arena_copy(maker->arena, id);
+	return 0;
+}
+
+static int make_plan(struct maker *maker)
+{
+	struct effective *effective = maker->effective;
+	struct plan_facts facts = {
+		.host_root = effective->host.root,
+		/* a scope's group is the caller's, as the task's processes are, but for root's */
+		.owns_cgroup =
+			(effective->policy.flags & POLICY_NESTED_USERNS) &&
+			((!effective->host.root &&
+			  capacity_needs_scope(&effective->capacity, &effective->policy.limits)) ||
+			 host_owns_cgroup(&effective->host)),
+	};
+	int result = make_id(maker, &effective->task);
+
+	if (result < 0)
+		return result;
+	effective->landlock_abi = landlock_abi();
+	facts.landlock_abi = effective->landlock_abi;
+	if (!facts.landlock_abi) {
+		maker->host_suspect = true;
+		return error_set(maker->error, EOPNOTSUPP, "this kernel has no Landlock");
+	}
+	facts.task_directory =
+		arena_format(maker->arena, "%s/tasks/%s", effective->state.path, effective->task);
+	facts.spares = arena_format(maker->arena, "%s/spares", effective->state.path);
+	facts.skeletons = arena_format(maker->arena, "%s/skeletons", effective->state.path);
+	facts.summary_text = summary_text(&effective->policy, effective->hash, maker->arena);
+	facts.summary_json = summary_json(&effective->policy, effective->hash, maker->arena);
+	if (!facts.task_directory || !facts.spares || !facts.skeletons || !facts.summary_text ||
+	    !facts.summary_json)
+		return error_errno(maker->error, ENOMEM, "planning");
+	return plan_build(&effective->policy, &facts, maker->arena, &effective->plan, maker->error);
+}
+
+/* False: to be tried again by the next start, for want of room or rights now. */
+static bool bury(const struct state *state, const char *task)
+{
+	struct error ignored = ERROR_NONE;
+	int result = recorder_bury(state->fd, task, &ignored);
+
+	capacity_reap(task);
+	/* a chain that is damaged stays so; `bawn trace verify` tells */
+	return result == 0 || result == -EBADMSG;
+}
+
+/* What dead supervisors have left; their sockets lie elsewhere, and are looked for only then. */
+static void reap(const struct effective *effective, struct arena *arena)
+{
+	struct runtime CLEANUP_RUNTIME runtime = RUNTIME_NONE;
+	struct error ignored = ERROR_NONE;
+
+	if (state_reap(&effective->state, bury) &&
+	    runtime_open(&effective->host, &effective->state, effective->state_is_default,
+			 RUNTIME_LOOK, arena, &runtime, &ignored) == 0)
+		runtime_reap(&runtime, &effective->state);
+}
+
+int effective_make(const struct request *request, struct arena *arena, struct effective *ret,
+		   enum effective_failure *ret_failure, struct denial_list *denials,
+		   struct error *error)
+{
+	struct maker maker = { .request = request,
+			       .arena = arena,
+			       .effective = ret,
+			       .denials = denials,
+			       .error = error };
+	int result;
+
+	*ret = EFFECTIVE_NONE;
+	result = host_gather(arena, &ret->host, error);
+	if (result == 0 && ret->host.inside && request->widening)
+		result = ask(&maker, DENIAL_BOX_WIDENING, RULE_NARROW_ONLY, request->widening,
+			     "inside of a box a request can only narrow");
+	if (result == 0 && ret->host.inside)
+		result = error_set(error, EOPNOTSUPP, EFFECTIVE_INSIDE);
+	if (result == 0)
+		result = state_open(&ret->host, request->state_path, arena, &ret->state, error);
+	ret->state_is_default = !request->state_path;
+	if (result == 0)
+		reap(ret, arena);
+	if (result == 0)
+		result = fill_policy(&maker);
+	if (result == 0)
+		result = compile(&maker);
+	if (result == 0)
+		result = make_plan(&maker);
+	/* a refusal is on record in it (broker/refusal.h) */
+	if (result < 0 && ret->state.fd >= 0 &&
+	    (maker.failure != EFFECTIVE_DENIED || maker.state_is_exposed)) {
+		state_unmake(&ret->state);
+		state_close(&ret->state);
+	}
+	/* much of the above needs /proc and openat2, and fails without in words of its own */
+	if (result < 0 &&
+	    (maker.host_suspect || result == -ENOSYS || access("/proc/self", F_OK) < 0))
+		diagnose(ret, maker.policy.workspace, error);
+	*ret_failure = maker.failure;
+	return result;
+}
+
+void effective_diagnose(const struct effective *effective, struct error *error)
+{
+	diagnose(effective, effective->policy.workspace, error);
+}
+
+void effective_free(struct effective *effective)
+{
+	capacity_close(&effective->capacity);
+	state_close(&effective->state);
+}

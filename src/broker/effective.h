@@ -1,0 +1,104 @@
+/*
+ * The effective policy of a run: flags of an unconfined caller over the built-in defaults, with
+ * the facts of this host filled in, compiled and hashed. Policy files will be another front end
+ * of the same blob.
+ */
+#pragma once
+
+#include "base/sha256.h"
+#include "broker/capacity.h"
+#include "broker/state.h"
+#include "plan/plan.h"
+#include "policy/action.h"
+#include "policy/denial.h"
+#include "policy/policy.h"
+#include "workspace/host.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct error;
+
+struct request_path {
+	enum path_class class;
+	const char *path;  /* as given */
+	const char *flag;  /* "--read" */
+	uint32_t position; /* in argv */
+};
+
+/* What `bawn run`, plan, explain and verify take as options. */
+struct request {
+	const char *workspace, *cwd, *state_path; /* NULL: default */
+	struct request_path *paths;
+	size_t path_count;
+	const char **environment; /* --env values: NAME or NAME=VALUE */
+	size_t environment_count;
+	const char *const *meta; /* --meta values, NULL-ended; NULL: none */
+	size_t meta_count;
+	uint64_t timeout_ns;   /* 0 = none */
+	struct request_limit { /* as given */
+		const char *option, *value;
+	} limits[LIMIT_COUNT];
+	size_t limit_count;
+	uint32_t flags;	      /* enum policy_flag */
+	bool input;	      /* --stdin */
+	bool unrecorded;      /* --no-trace */
+	bool tty;	      /* --tty */
+	const char *widening; /* the first flag that widens, NULL where there is none */
+	struct policy_listener listeners[POLICY_LIMIT_LISTENERS]; /* verify's */
+	size_t listener_count;
+	const char *probe; /* verify's program, shown at BATTERY_PROGRAM; else NULL */
+};
+
+struct effective {
+	struct host host;
+	struct state state;    /* owned */
+	bool state_is_default; /* no --state-dir */
+	struct policy policy;  /* decoded from blob */
+	const unsigned char *blob;
+	size_t blob_length;
+	char hash[SHA256_HEX_BYTES];
+	struct plan plan;
+	const char *task;      /* id */
+	const char **withheld; /* names of variables that were not passed */
+	size_t withheld_count;
+	uint32_t landlock_abi;
+	struct capacity capacity; /* owned */
+	struct limit_means means[LIMIT_COUNT];
+};
+
+#define EFFECTIVE_NONE ((struct effective){ .state = STATE_NONE, .capacity = CAPACITY_NONE })
+
+/* Why a box starts no other: run refuses with it, and doctor says it. */
+#define EFFECTIVE_INSIDE                                                                         \
+	"inside of a box no second box is made: its system call filter has no openat2; run the " \
+	"command itself, it is confined already"
+
+enum effective_failure {
+	EFFECTIVE_BROKEN, /* wrong use, or bawn failed: 125 */
+	EFFECTIVE_DENIED, /* a request was refused before the start: 126 */
+};
+
+/*
+ * Everything up to the plan; nothing has been started and only the state directory was touched.
+ * All memory is the arena's. On a refusal by policy ret_failure says so and the denial is in
+ * denials (when not NULL).
+ */
+int effective_make(const struct request *request, struct arena *arena, struct effective *ret,
+		   enum effective_failure *ret_failure, struct denial_list *denials,
+		   struct error *error);
+
+/*
+ * After a start that failed: where the host is to blame, the error becomes what `bawn doctor`
+ * says, with what was there before behind it.
+ */
+void effective_diagnose(const struct effective *effective, struct error *error);
+
+/* A new id: 't' for a task, 'a' for an action, and 100 random bits. -EIO without randomness. */
+int effective_make_id(char kind, char ret_id[static ACTION_ID_BYTES]);
+
+void effective_free(struct effective *effective);
+
+#define CLEANUP_EFFECTIVE __attribute__((cleanup(effective_free)))

@@ -1,0 +1,397 @@
+#include "broker/live.h"
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "broker/enforce.h"
+#include "broker/keep.h"
+#include "broker/join.h"
+#include "broker/operate.h"
+#include "broker/report.h"
+#include "broker/runtime.h"
+#include "broker/ticker.h"
+#include "kernel/seccomp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Filters of actions that have ended, whose background processes still ask. */
+#define STRAYS_LIMIT 64
+
+/* An action of a client. Large, and mostly untouched: each has a mapping of its own. */
+struct live_job {
+	struct job job;
+	struct control_exec exec; /* the request's memory, the client's descriptors */
+	struct operate_peer word;
+	struct ticker ticker;
+	struct action action;
+	struct result result;
+	struct denial_list denials;
+	struct change_list changes;
+	struct error error;
+};
+
+/* The watchdog's first look. */
+#define WATCH_AFTER_NS (100ull * 1000 * 1000)
+
+struct stray {
+	struct task_watch watch; /* its descriptor is ours; -1: free */
+};
+
+struct live {
+	const struct live_options *options;
+	struct task task;
+	struct operate operate;
+	struct enforce enforce;
+	struct task_timer idle, lifetime;
+	struct stray strays[STRAYS_LIMIT];
+	unsigned next_stray;
+	struct keep_later *unkept;
+};
+
+#define OF(member, pointer) ((struct live *)((char *)(pointer)-offsetof(struct live, member)))
+
+/* Refuses what is left of an ended action as its own filter would be answered. */
+static void on_stray(struct task *task, struct task_watch *watch, short events)
+{
+	struct seccomp_notif_view call;
+
+	if (!(events & POLLIN)) {
+		/* its last process is gone */
+		task_watch_remove(task, watch);
+		fd_close(&watch->fd);
+	} else if (seccomp_notif_receive(watch->fd, &call) == 0 &&
+		   seccomp_notif_deny(watch->fd, call.id, EPERM) < 0) {
+		/* it was killed meanwhile */
+		return;
+	}
+}
+
+/* The oldest gives way: its system calls then fail with ENOSYS instead of EPERM. */
+static void keep_stray(struct live *live, int notify_fd)
+{
+	struct task_watch *watch = &live->strays[live->next_stray++ % STRAYS_LIMIT].watch;
+
+	if (notify_fd < 0)
+		return;
+	if (watch->ready && watch->fd >= 0) {
+		task_watch_remove(&live->task, watch);
+		fd_close(&watch->fd);
+	}
+	*watch = (struct task_watch){ .fd = notify_fd, .ready = on_stray };
+	task_watch_add(&live->task, watch);
+}
+
+static bool is_replaced(const char *variable, const struct control_request *request)
+{
+	size_t length = strcspn(variable, "=") + 1;
+
+	for (size_t i = 0; i < request->variable_count; i++)
+		if (strncmp(request->variables[i], variable, length) == 0)
+			return true;
+	return false;
+}
+
+/* The task's environment with the request's own variables over it. */
+static const char *const *environment(const struct policy *policy,
+				      const struct control_request *request, struct arena *arena)
+{
+	size_t count = 0;
+	const char **all = arena_array(arena, policy->variable_count + request->variable_count + 1,
+				       sizeof(char *));
+
+	for (size_t i = 0; all && i < policy->variable_count; i++) {
+		char *variable = arena_format(arena, "%s=%s", policy->variables[i].name,
+					      policy->variables[i].value);
+
+		if (variable && !is_replaced(variable, request))
+			all[count++] = variable;
+	}
+	for (size_t i = 0; all && i < request->variable_count; i++)
+		all[count++] = request->variables[i];
+	return all;
+}
+
+static int make_action(struct live *live, struct live_job *mine, struct error *error)
+{
+	const struct effective *effective = live->options->effective;
+	const struct control_request *request = &mine->exec.request;
+	struct arena *arena = &mine->exec.arena;
+	const char *cwd = request->cwd[0] ? path_clean(arena, effective->policy.cwd, request->cwd) :
+					    effective->policy.cwd;
+	struct action action = {
+		.argv = request->argv,
+		.argc = request->argc,
+		.cwd = cwd,
+		.environ = environment(&effective->policy, request, arena),
+		.input = request->flags & CONTROL_TTY ? ACTION_INPUT_TTY :
+			 mine->exec.fds[0] >= 0	      ? ACTION_INPUT_PIPE :
+							ACTION_INPUT_NULL,
+		.timeout_ns = request->timeout_ns,
+		.meta = request->meta,
+	};
+
+	if (arena_failed(arena) || !cwd)
+		return error_errno(error, ENOMEM, "making the action");
+	if (!path_is_under(cwd, effective->policy.workspace))
+		return error_set(error, EINVAL, "--cwd %s: it lies outside of the workspace %s",
+				 cwd, effective->policy.workspace);
+	(void)snprintf(action.task, sizeof(action.task), "%s", effective->task);
+	if (effective_make_id('a', action.id) < 0)
+		return error_errno(error, errno, "getting random bytes for the action's id");
+	mine->action = action;
+	return 0;
+}
+
+static void free_job(struct live_job *mine)
+{
+	job_close(&mine->job);
+	for (unsigned i = 0; i < 3; i++)
+		fd_close(&mine->exec.fds[i]);
+	arena_free(&mine->exec.arena);
+	free(mine);
+}
+
+/* The command runs: the client is told. */
+static void tell_started(void *context, const struct box *box)
+{
+	struct live_job *mine = context;
+
+	(void)box;
+	if (mine->word.peer)
+		control_started(mine->word.peer, mine->action.id,
+				mine->exec.request.flags & CONTROL_TTY);
+}
+
+/* The record of an action that is over, and its answer. */
+static void finish(struct live *live, struct live_job *mine)
+{
+	struct buffer CLEANUP_BUFFER json = { 0 }, text = { 0 };
+	struct json writer;
+
+	ticker_end(&mine->ticker, &live->task);
+	enforce_look_back(&live->enforce);
+	task_remove(&live->task, &mine->job);
+	job_conclude(&mine->job);
+	/* on a line of its own, whatever the command wrote last */
+	if (mine->result.output.ends_open)
+		buffer_text(&json, "\n");
+	json_begin(&writer, &json);
+	result_json(&mine->result, &writer);
+	buffer_text(&json, "\n");
+	report_lines(&mine->result, &text);
+	join_finish(&mine->job);
+	if (mine->word.peer)
+		control_result(mine->word.peer, result_status(&mine->result), &json, &text);
+	/* what is lost is counted in the record */
+	(void)keep_or_defer(&mine->job, &live->unkept);
+	keep_stray(live, TAKE_FD(mine->job.entered.notify_fd));
+	free_job(mine);
+	if (live->options->idle_ns && !live->task.jobs)
+		live->idle.at_ns = clock_monotonic_ns() + live->options->idle_ns;
+}
+
+static void finish_all(struct live *live)
+{
+	struct job *next;
+
+	for (struct job *job = live->task.jobs; job; job = next) {
+		next = job->next;
+		if (job->state == JOB_OVER)
+			finish(live,
+			       (struct live_job *)((char *)job - offsetof(struct live_job, job)));
+	}
+}
+
+static size_t count_jobs(const struct task *task)
+{
+	size_t count = 0;
+
+	for (const struct job *job = task->jobs; job; job = job->next)
+		count++;
+	return count;
+}
+
+static int on_exec(struct operate *operate, struct control_peer *peer, struct control_exec *exec,
+		   struct error *error)
+{
+	struct live *live = OF(operate, operate);
+	struct job_options options;
+	struct live_job *mine;
+	int result;
+
+	if (count_jobs(&live->task) >= TASK_LIMIT_JOBS)
+		return error_set(error, EAGAIN, "%d actions of the task are at work already",
+				 TASK_LIMIT_JOBS);
+	mine = calloc(1, sizeof(*mine));
+	if (!mine)
+		return error_errno(error, ENOMEM, "making the action");
+	mine->exec = *exec;
+	mine->word =
+		(struct operate_peer){ .peer = peer, .job = &mine->job, .ticker = &mine->ticker };
+	mine->job.entering = ENTERING_NONE;
+	mine->job.entered = ENTERED_NONE;
+	mine->job.streams = STREAMS_NONE;
+	mine->job.planted.root_fd = -1;
+	mine->ticker = TICKER_NONE;
+	exec->arena = (struct arena){ 0 };
+	for (unsigned i = 0; i < 3; i++)
+		exec->fds[i] = -1;
+	result = make_action(live, mine, error);
+	if (result < 0) {
+		free_job(mine);
+		return result;
+	}
+	options = (struct job_options){ .action = &mine->action,
+					.result = &mine->result,
+					.denials = &mine->denials,
+					.changes = &mine->changes,
+					.arena = &mine->exec.arena,
+					.error = &mine->error,
+					.evidence = mine->exec.request.flags & CONTROL_EVIDENCE ||
+						    live->options->sink != &event_null_sink,
+					.in = mine->exec.fds[0],
+					.out = mine->exec.fds[1],
+					.err = mine->exec.fds[2],
+					.window = &mine->exec.request.window,
+					.started = tell_started,
+					.context = mine };
+	watchdog_wake(&live->enforce.watchdog);
+	control_set_context(peer, &mine->word);
+	live->idle.at_ns = 0;
+	result = job_announce(&mine->job, &live->task, &options);
+	/* the client has looked at its terminal's type */
+	if (mine->exec.request.flags & CONTROL_PROGRESS)
+		ticker_begin(&mine->ticker, &live->task,
+			     &(struct ticker_options){ .job = &mine->job,
+						       .operate = &live->operate,
+						       .watchdog = &live->enforce.watchdog,
+						       .started_ns = clock_monotonic_ns(),
+						       .term = "of the client",
+						       .client = control_pid(peer) });
+	if (result < 0)
+		mine->job.state = JOB_OVER;
+	else
+		/* a failure is in the result, and told as one */
+		(void)task_add(&live->task, &mine->job);
+	if (result < 0) {
+		mine->job.next = live->task.jobs;
+		live->task.jobs = &mine->job;
+	}
+	return 0;
+}
+
+static void on_idle(struct task *task, struct task_timer *timer)
+{
+	struct live *live = OF(idle, timer);
+
+	if (!task->jobs)
+		operate_stop(&live->operate, 0);
+}
+
+static void on_lifetime(struct task *task, struct task_timer *timer)
+{
+	(void)task;
+	operate_stop(&OF(lifetime, timer)->operate, 0);
+}
+
+static void on_signalled(struct task *task, int number)
+{
+	struct live *live = OF(task, task);
+
+	/* asked once: politely; again: at once */
+	if ((task->ending && number == SIGTERM) || number == SIGQUIT)
+		operate_kill(&live->operate);
+	else if (number != SIGTSTP && number != SIGWINCH)
+		operate_stop(&live->operate, 0);
+}
+
+static void serve(struct live *live)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	if (live->options->idle_ns)
+		live->idle.at_ns = now + live->options->idle_ns;
+	if (live->options->lifetime_ns)
+		live->lifetime.at_ns = now + live->options->lifetime_ns;
+	live->options->ready(live->options->context, live->options->effective->task);
+	while (!(live->task.killed || live->task.lost) || live->task.jobs) {
+		task_step(&live->task);
+		finish_all(live);
+	}
+}
+
+int live_serve(const struct live_options *options, struct error *error)
+{
+	struct live *live = calloc(1, sizeof(*live));
+	struct task_options of_task = {
+		.effective = options->effective,
+		.sink = options->sink,
+		.grace_ns = options->grace_ns ?
+				    options->grace_ns :
+				    options->effective->policy.limits.values[LIMIT_GRACE],
+		.signalled = on_signalled,
+		.meta = options->meta,
+		.live = true
+	};
+	struct operate_options of_operate = { .runtime_fd = options->runtime->fd,
+					      .exec = on_exec,
+					      .started_wall_ns = clock_wall_ns(),
+					      .started_ns = clock_monotonic_ns() };
+	struct error unrecorded = ERROR_NONE;
+	int result, ended;
+
+	if (!live)
+		return error_errno(error, ENOMEM, "serving a task");
+	live->options = options;
+	live->idle.fire = on_idle;
+	live->lifetime.fire = on_lifetime;
+	of_operate.idle_at = &live->idle.at_ns;
+	of_operate.lifetime_at = &live->lifetime.at_ns;
+	of_task.cgroup = &live->enforce.cgroup;
+	result = task_announce(&live->task, &of_task, error);
+	operate_begin(&live->operate, &live->task, &of_operate);
+	task_timer_add(&live->task, &live->idle);
+	task_timer_add(&live->task, &live->lifetime);
+	if (result == 0)
+		result = enforce_prepare(&live->enforce, options->effective, error);
+	if (result == 0)
+		result = task_start(&live->task);
+	if (result == 0)
+		enforce_begin(&live->enforce, &live->task, WATCH_AFTER_NS);
+	/* the word of process 1 would be taken for its end */
+	if (result == 0)
+		result = box_await(&live->task.box, error);
+	if (result == 0)
+		result = task_take_signals(&live->task);
+	if (result == 0)
+		result = operate_listen(&live->operate, error);
+	if (result == 0)
+		serve(live);
+	else
+		task_kill(&live->task);
+	operate_close(&live->operate);
+	/* it is dead at once, and its output is kept after that */
+	task_stop(&live->task);
+	(void)keep_deferred(&live->task, &live->unkept);
+	enforce_end(&live->enforce);
+	for (unsigned i = 0; i < STRAYS_LIMIT; i++)
+		if (live->strays[i].watch.ready)
+			fd_close(&live->strays[i].watch.fd);
+	if (result == 0 && (live->task.lost || live->task.names_failed))
+		result = error->code < 0 ? error->code : -ECHILD;
+	ended = event_end(options->sink, result < 0 ? "failed" : "end", &unrecorded);
+	if (ended < 0 && result == 0) {
+		*error = unrecorded;
+		result = error_context(error, "the end of the task could not be recorded");
+	}
+	task_end(&live->task);
+	free(live);
+	return result;
+}

@@ -1,0 +1,75 @@
+#include "broker/report.h"
+
+#include "base/buffer.h"
+#include "trace/result.h"
+
+static void add_line(struct buffer *buffer, const char *text)
+{
+	buffer_text(buffer, "bawn: ");
+	buffer_visible(buffer, text);
+	buffer_text(buffer, "\n");
+}
+
+/* bawn: limit reached: memory 512M, exact; more: --memory SIZE */
+static void add_limits(const struct result *result, struct buffer *buffer)
+{
+	for (size_t i = 0; i < result->hit_count; i++) {
+		const struct limit_hit *hit = &result->hits[i];
+		const struct limit_text *text = limit_text(hit->limit);
+
+		buffer_format(buffer, "bawn: limit reached: %s ", text->word);
+		limit_print(hit->limit, hit->value, buffer);
+		if (hit->enforcement == ENFORCEMENT_POLLED)
+			buffer_format(buffer, " (polled, up to %llu ms late)",
+				      (unsigned long long)(hit->grain_ns / 1000000));
+		if (text->option)
+			buffer_format(buffer, "; another: %s", text->option);
+		buffer_text(buffer, "\n");
+	}
+}
+
+static void add_denials(const struct denial_list *denials, struct buffer *buffer)
+{
+	for (uint32_t i = 0; denials && i < denials->count; i++) {
+		buffer_text(buffer, "bawn: ");
+		denial_print(&denials->items[i], buffer);
+		buffer_text(buffer, "\n");
+	}
+}
+
+/* In this version what a tool outside would run later reaches the host as it is. */
+static void add_planted(const struct result *result, struct buffer *buffer)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < result->change_count; i++) {
+		const struct change *change = &result->changes[i];
+
+		if (change->state != CHANGE_APPLIED)
+			continue;
+		buffer_text(buffer, any ? ", " : "bawn: changed by the task or meanwhile: ");
+		buffer_visible(buffer, change->path);
+		any = true;
+	}
+	if (any)
+		buffer_text(buffer, "; tools outside of the box run what stands there, and this "
+				    "version does not hold it back: look at it first\n");
+}
+
+void report_failure(const struct result *result, struct buffer *buffer)
+{
+	/* a refusal was told where it was made */
+	if (result->message && result->end != RESULT_DENIED)
+		add_line(buffer, result->message);
+}
+
+void report_lines(const struct result *result, struct buffer *buffer)
+{
+	report_failure(result, buffer);
+	if (result->end == RESULT_TIMED_OUT)
+		add_line(buffer, "the wall-clock limit (--timeout) was reached; everything in the "
+				 "box was ended");
+	add_limits(result, buffer);
+	add_denials(result->denials, buffer);
+	add_planted(result, buffer);
+}

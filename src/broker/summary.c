@@ -1,0 +1,81 @@
+#include "broker/summary.h"
+
+#include "base/buffer.h"
+#include "base/json.h"
+#include "policy/policy.h"
+
+/* A summary names what is there; what is hidden is not betrayed by listing it. */
+static bool is_told(enum path_class class)
+{
+	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
+	       class == PATH_PROTECT || class == PATH_DEVICE || class == PATH_COPY;
+}
+
+static const char *kept(const struct buffer *buffer)
+{
+	return buffer->failed ? NULL : buffer->data;
+}
+
+const char *summary_text(const struct policy *policy, const char *hash, struct arena *arena)
+{
+	struct buffer text = { .arena = arena };
+
+	buffer_format(&text,
+		      "You are inside of a bawn box.\n"
+		      "policy: %s\n"
+		      "workspace (writable): ",
+		      hash);
+	buffer_visible(&text, policy->workspace);
+	buffer_text(&text, "\nprivate and gone at the end: ");
+	buffer_visible(&text, policy->home);
+	buffer_format(&text,
+		      ", /tmp, /var/tmp, /dev/shm\n"
+		      "network: loopback only; names are not resolved, nothing outside can be "
+		      "reached, by no way\n"
+		      "namespaces inside: %s\nptrace inside: %s\n"
+		      "A refusal here is policy and not a fault: do not retry it by other ways.\n"
+		      "Only the person outside can allow more, by a flag of `bawn run`.\n\n",
+		      policy->flags & POLICY_NESTED_USERNS ? "allowed" : "refused",
+		      policy->flags & POLICY_ALLOW_PTRACE ? "allowed" : "refused");
+	for (size_t i = 0; i < policy->view.count; i++) {
+		const struct view_path *path = &policy->view.paths[i];
+
+		if (!is_told(path->class))
+			continue;
+		buffer_format(&text, "%-8s", path_class_name(path->class));
+		buffer_visible(&text, path->target);
+		buffer_text(&text, "\n");
+	}
+	return kept(&text);
+}
+
+const char *summary_json(const struct policy *policy, const char *hash, struct arena *arena)
+{
+	struct buffer text = { .arena = arena };
+	struct json json;
+
+	json_begin(&json, &text);
+	json_object(&json, NULL);
+	json_unsigned(&json, "version", POLICY_VERSION);
+	json_string(&json, "policy", hash);
+	json_string(&json, "workspace", policy->workspace);
+	json_string(&json, "home", policy->home);
+	json_string(&json, "network", "loopback");
+	json_bool(&json, "nested_userns", policy->flags & POLICY_NESTED_USERNS);
+	json_bool(&json, "ptrace", policy->flags & POLICY_ALLOW_PTRACE);
+	json_array(&json, "paths");
+	for (size_t i = 0; i < policy->view.count; i++) {
+		const struct view_path *path = &policy->view.paths[i];
+
+		if (!is_told(path->class))
+			continue;
+		json_object(&json, NULL);
+		json_string(&json, "class", path_class_name(path->class));
+		json_string(&json, "path", path->target);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	buffer_text(&text, "\n");
+	return kept(&text);
+}

@@ -1,0 +1,412 @@
+#include "broker/task.h"
+
+#include "base/clock.h"
+#include "base/directory.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "broker/cover.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define TASK_LIMIT_WATCHES 96
+
+enum { WATCH_SIGNALS, WATCH_INIT, WATCH_NAMES, WATCH_JOBS };
+
+int task_emit(struct task *task, struct event *event)
+{
+	event->task = task->options.effective->task;
+	return event_emit(task->options.sink, event);
+}
+
+/* Before the start, since it may fail: nothing has been started then. Takes nothing over yet. */
+static int watch_signals(struct task *task)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
+
+	sigemptyset(&task->ends);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct sigaction before;
+
+		/* what the caller ignores (nohup) would come all the same once it is blocked */
+		if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaddset(&task->ends, ends[i]);
+	}
+	task->signal_fd = signalfd(-1, &task->ends, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (task->signal_fd < 0)
+		return error_errno(task->error, errno, "watching signals");
+	return 0;
+}
+
+static int emit_start(struct task *task)
+{
+	const struct effective *effective = task->options.effective;
+	struct event start = { .type = EVENT_TASK_START,
+			       .action = "",
+			       .body.task_start = { .kind = task->options.live ? "live" : "run",
+						    .workspace = effective->policy.workspace,
+						    .tier = "os",
+						    .rung = "full",
+						    .reason = "this build has no other tier",
+						    .policy_hash = effective->hash,
+						    .policy = &effective->policy,
+						    .policy_blob = effective->blob,
+						    .policy_bytes = effective->blob_length,
+						    .uid = effective->host.uid,
+						    .gid = effective->host.gid,
+						    .host_root = effective->host.root,
+						    .inside_uid = effective->policy.uid,
+						    .inside_gid = effective->policy.gid,
+						    .withheld = effective->withheld,
+						    .withheld_count = effective->withheld_count,
+						    .meta = task->options.meta } };
+
+	return task_emit(task, &start);
+}
+
+int task_announce(struct task *task, const struct task_options *options, struct error *error)
+{
+	*task = (struct task){ .options = *options,
+			       .error = error,
+			       .box = BOX_NONE,
+			       .names = WATCH_NONE,
+			       .signal_fd = -1 };
+	if (emit_start(task) < 0)
+		return error_set(error, EIO, "the trace cannot be written, so nothing was started");
+	return watch_signals(task);
+}
+
+int task_take_signals(struct task *task)
+{
+	static const int stops[] = { SIGTTIN, SIGTTOU };
+
+	/* we must not stop while the box goes on: limits and hidden names would not be kept */
+	for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
+		(void)signal(stops[i], SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &task->ends, NULL) < 0)
+		return error_errno(task->error, errno, "blocking signals");
+	(void)signal(SIGPIPE, SIG_IGN);
+	return 0;
+}
+
+void task_kill(struct task *task)
+{
+	task->killed = true;
+	if (task->box.init.pid > 0)
+		(void)kill(task->box.init.pid, SIGKILL);
+}
+
+static int record_change(void *context, const struct watch_change *seen, uint64_t window_ns,
+			 struct error *error)
+{
+	struct task *task = context;
+	const struct view *view = &task->options.effective->policy.view;
+	struct change_list *list = task->options.changes;
+	struct change change = { .path = view->paths[seen->row].target,
+				 .kind = seen->event == WATCH_CREATED ? CHANGE_CREATED :
+									CHANGE_REPLACED,
+				 .state = CHANGE_COVERED,
+				 .window_ns = window_ns };
+	struct event event = { .type = EVENT_CHANGE,
+			       .action = task->jobs ? task->jobs->options.action->id : "",
+			       .body.change = &change };
+
+	if (list && list->count < CHANGE_LIMIT)
+		list->items[list->count++] = change;
+	if (task_emit(task, &event) < 0)
+		return error_set(error, EIO, "%s: the trace cannot be written", change.path);
+	return 0;
+}
+
+static int cover(struct task *task)
+{
+	return cover_names(&task->names, &task->box, &task->options.effective->policy,
+			   task->jobs_begun > 0, record_change, task, task->error);
+}
+
+/* A name that cannot be covered again ends the task: what it would show is not the task's. */
+static void keep_covered(struct task *task)
+{
+	struct error *error = task->error;
+
+	if (task->names_failed || cover(task) == 0)
+		return;
+	error_context(error, "the task was ended, because a hidden or protected name could not be "
+			     "kept so");
+	task->names_failed = true;
+	for (struct job *job = task->jobs; job; job = job->next) {
+		job->options.result->cause = CAUSE_POLICY;
+		job->options.result->message = error->message;
+	}
+	task_kill(task);
+}
+
+void task_look_at_names(struct task *task)
+{
+	if (task->names.fd >= 0)
+		keep_covered(task);
+}
+
+int task_start(struct task *task)
+{
+	const struct effective *effective = task->options.effective;
+	struct box_options options = { .plan = &effective->plan,
+				       .policy = &effective->policy,
+				       .host_root = effective->host.root,
+				       .live = task->options.live,
+				       .cgroup = task->options.cgroup,
+				       .outside_uid = effective->host.uid,
+				       .outside_gid = effective->host.gid };
+	/* from before the plan covers the names: what happens meanwhile is covered below */
+	int result = watch_open(&effective->policy.view, &task->names, task->error);
+
+	if (result == 0)
+		result = box_start(&options, &task->box, task->error);
+	if (result == 0 && task->names.fd >= 0)
+		result = cover(task);
+	if (result < 0)
+		effective_diagnose(effective, task->error);
+	return result;
+}
+
+int task_add(struct task *task, struct job *job)
+{
+	job->next = task->jobs;
+	task->jobs = job;
+	return job_begin(job);
+}
+
+void task_remove(struct task *task, struct job *job)
+{
+	for (struct job **at = &task->jobs; *at; at = &(*at)->next)
+		if (*at == job) {
+			*at = job->next;
+			return;
+		}
+}
+
+void task_watch_add(struct task *task, struct task_watch *watch)
+{
+	watch->next = task->watches;
+	task->watches = watch;
+}
+
+void task_watch_remove(struct task *task, struct task_watch *watch)
+{
+	for (struct task_watch **at = &task->watches; *at; at = &(*at)->next)
+		if (*at == watch) {
+			*at = watch->next;
+			return;
+		}
+}
+
+void task_timer_add(struct task *task, struct task_timer *timer)
+{
+	timer->next = task->timers;
+	task->timers = timer;
+}
+
+void task_timer_remove(struct task *task, struct task_timer *timer)
+{
+	struct task_timer **place = &task->timers;
+
+	while (*place && *place != timer)
+		place = &(*place)->next;
+	if (*place)
+		*place = timer->next;
+}
+
+/* Process 1 has gone, by our hand or another's; the kernel then ends the rest of the box. */
+static void lose_box(struct task *task)
+{
+	if (!task->killed) {
+		error_set(task->error, ECHILD,
+			  "process 1 of the box ended (it failed, or something outside killed it), "
+			  "and everything in the box with it");
+		task->lost = true;
+	}
+	task_kill(task);
+	task->ending = true;
+}
+
+void task_job_ended(struct task *task, struct job *job)
+{
+	struct pollfd control = { .fd = task->box.control };
+
+	/* its descriptors go first, then the rest of the box: the end may be news of process 1 */
+	if (poll(&control, 1, 0) == 1)
+		lose_box(task);
+	if (task->lost)
+		job_lose(job);
+	/* the action is the task: what it left running ends with it, and then the pipes do */
+	if (!task->options.live)
+		task_kill(task);
+}
+
+static void pass_signals(struct task *task)
+{
+	struct signalfd_siginfo info;
+
+	if (read(task->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (task->options.signalled) {
+		task->options.signalled(task, (int)info.ssi_signo);
+		return;
+	}
+	for (struct job *job = task->jobs; job; job = job->next)
+		job_signal(job, (int)info.ssi_signo);
+}
+
+static int wait_ms(const struct task *task)
+{
+	uint64_t next = 0, now;
+
+	for (const struct job *job = task->jobs; job; job = job->next) {
+		uint64_t due = job_due(job);
+
+		if (due && (!next || due < next))
+			next = due;
+	}
+	for (const struct task_timer *timer = task->timers; timer; timer = timer->next)
+		if (timer->at_ns && (!next || timer->at_ns < next))
+			next = timer->at_ns;
+	if (!next)
+		return -1;
+	now = clock_monotonic_ns();
+	/* rounded up, so that the clock has passed when poll returns */
+	return next <= now ?
+		       0 :
+		       (int)((next - now) / 1000000u > 1000000u ? 1000000u :
+								  (next - now) / 1000000u + 1);
+}
+
+/* Returns how many entries there are. */
+static size_t fill_watches(const struct task *task, struct pollfd *watches)
+{
+	size_t count = WATCH_JOBS;
+	bool runs = false;
+
+	for (const struct job *job = task->jobs; job; job = job->next) {
+		job_poll(job, watches + count);
+		count += JOB_WATCHES;
+		runs = runs || job->state < JOB_ENDED;
+	}
+	/* the end of a box whose only action has ended is no news */
+	runs = runs || (task->options.live && !task->killed);
+	watches[WATCH_SIGNALS] = (struct pollfd){ .fd = task->signal_fd, .events = POLLIN };
+	/* only the end of process 1: its word may come when the action has failed already */
+	watches[WATCH_INIT] = (struct pollfd){ .fd = runs ? task->box.control : -1 };
+	watches[WATCH_NAMES] =
+		(struct pollfd){ .fd = runs && !task->names_failed ? task->names.fd : -1,
+				 .events = POLLIN };
+	for (struct task_watch *watch = task->watches;
+	     watch && count < WATCH_JOBS + TASK_LIMIT_JOBS * JOB_WATCHES + TASK_LIMIT_WATCHES;
+	     watch = watch->next) {
+		if (watch->prepare)
+			watch->prepare(watch);
+		watches[count++] =
+			(struct pollfd){ .fd = watch->fd,
+					 .events = watch->events ? watch->events : POLLIN };
+	}
+	return count;
+}
+
+/* What is called may add and remove watches, its own and others. */
+static void step_watches(struct task *task, const struct pollfd *entries, size_t count)
+{
+	struct task_watch *watch = task->watches;
+
+	for (size_t i = 0; watch && i < count; watch = watch->next, i++)
+		watch->happened = entries[i].revents;
+	for (watch = task->watches; watch;) {
+		short events = watch->happened;
+
+		watch->happened = 0;
+		if (events)
+			watch->ready(task, watch, events);
+		/* from the start again: what came next may be gone */
+		watch = events ? task->watches : watch->next;
+	}
+}
+
+static void fire_timers(struct task *task, uint64_t now_ns)
+{
+	for (struct task_timer *timer = task->timers; timer; timer = timer->next)
+		if (timer->at_ns && now_ns >= timer->at_ns) {
+			timer->at_ns = 0;
+			timer->fire(task, timer);
+		}
+}
+
+void task_step(struct task *task)
+{
+	struct pollfd watches[WATCH_JOBS + TASK_LIMIT_JOBS * JOB_WATCHES + TASK_LIMIT_WATCHES];
+	size_t at = WATCH_JOBS, count = fill_watches(task, watches);
+	const struct task_watch *first = task->watches;
+	int ready = poll(watches, count, task->has_work ? 0 : wait_ms(task));
+	uint64_t now;
+
+	if (ready < 0) {
+		if (errno != EINTR) {
+			error_errno(task->error, errno, "waiting for what the task does (poll)");
+			task->lost = true;
+			task_kill(task);
+		}
+		return;
+	}
+	/* the record's own work, while there is nothing else to do */
+	if (ready == 0 && task->has_work)
+		task->has_work = event_work(task->options.sink);
+	/* first: a name lies open */
+	if (watches[WATCH_NAMES].revents)
+		keep_covered(task);
+	if (watches[WATCH_SIGNALS].revents)
+		pass_signals(task);
+	for (struct job *job = task->jobs; job; job = job->next, at += JOB_WATCHES)
+		job_step(job, watches + at);
+	/* `at` is now that of the first other watch */
+	if (watches[WATCH_INIT].revents && !task->lost) {
+		lose_box(task);
+		for (struct job *job = task->jobs; job; job = job->next)
+			job_lose(job);
+	}
+	now = clock_monotonic_ns();
+	for (struct job *job = task->jobs; job; job = job->next)
+		job_tick(job, now);
+	fire_timers(task, now);
+	/* what happened now is on record before more of it is waited for; else it ends */
+	if (event_flush(task->options.sink) < 0)
+		for (struct job *job = task->jobs; job; job = job->next)
+			job_kill(job);
+	/* last: they may add jobs and watches */
+	if (task->watches == first)
+		step_watches(task, watches + at, count - at);
+}
+
+/* The directory becomes another task's, or goes. */
+static void clear_directory(const struct task *task)
+{
+	struct directory CLEANUP_DIRECTORY directory;
+	const char *name;
+
+	(void)directory_open(&directory, task->box.task_fd, ".", 0);
+	while ((name = directory_next(&directory)))
+		directory_remove_tree(task->box.task_fd, name);
+}
+
+void task_stop(struct task *task)
+{
+	box_stop(&task->box);
+}
+
+void task_end(struct task *task)
+{
+	if (task->has_spools)
+		clear_directory(task);
+	box_end(&task->box);
+	watch_close(&task->names);
+	fd_close(&task->signal_fd);
+}

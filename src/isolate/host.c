@@ -1,0 +1,346 @@
+#include "isolate/internal.h"
+
+#include "base/directory.h"
+#include "base/fd.h"
+#include "kernel/compat.h"
+#include "kernel/mount.h"
+#include "kernel/namespace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Of a reaper that finds our directory before it is locked; each takes it at most once. */
+#define TASK_DIRECTORY_ATTEMPTS 100
+
+/*
+ * Gives an empty directory of an earlier task a new name. A new inode costs ten times as much on
+ * ext4, which looks in turn at each that was freed in the last seconds.
+ */
+static bool take_spare(const char *spares, const char *path)
+{
+	struct directory CLEANUP_DIRECTORY directory;
+	const char *name;
+	bool is_taken = false;
+
+	(void)directory_open(&directory, AT_FDCWD, spares, O_NOFOLLOW);
+	while (!is_taken && (name = directory_next(&directory)))
+		/* another start may be quicker: then the name is gone */
+		is_taken = directory.type == DT_DIR && name[0] != '.' && name[1] == '\0' &&
+			   renameat(directory.fd, name, AT_FDCWD, path) == 0;
+	return is_taken;
+}
+
+/* Keeps the empty directory for a later task, or removes it; no more than 32 are kept. */
+static void leave_spare(const char *spares, const char *path)
+{
+	/* by the first letter of the random id; an empty directory is replaced by a rename */
+	const char spare[] = { strrchr(path, '/')[sizeof("/t-") - 1], '\0' };
+	int CLEANUP_FD fd = open(spares, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT && mkdir(spares, 0700) == 0)
+		fd = open(spares, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || renameat(AT_FDCWD, path, fd, spare) < 0)
+		(void)rmdir(path);
+}
+
+/* 0, -EAGAIN when a reaper took the new directory away, or another negative errno. */
+static int lock_new_directory(const char *spares, const char *path, int *ret_fd)
+{
+	int CLEANUP_FD fd = -1;
+	struct stat status;
+	int result;
+
+	if (!take_spare(spares, path) && mkdir(path, 0700) < 0)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return -EAGAIN;
+	/* waits for a reaper that holds it, which takes no time */
+	do
+		result = fd < 0 ? -1 : flock(fd, LOCK_EX);
+	while (fd >= 0 && result < 0 && errno == EINTR);
+	if (result < 0 || fstat(fd, &status) < 0) {
+		result = -errno;
+		(void)rmdir(path);
+		return result;
+	}
+	if (status.st_nlink == 0)
+		return -EAGAIN;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/*
+ * A new directory of our own, locked for as long as the task lives: who finds one that can be
+ * locked has found a leftover. A reaper may take it between mkdir and flock, which the link count
+ * tells; then it is made again.
+ */
+static int make_task_directory(struct box *box, const struct plan_op *op, struct error *error)
+{
+	int result = -EAGAIN;
+
+	for (int i = 0; i < TASK_DIRECTORY_ATTEMPTS && result == -EAGAIN; i++)
+		result = lock_new_directory(op->source, op->target, &box->task_fd);
+	if (result < 0)
+		return error_errno(error, result, "making the task's directory %s", op->target);
+	return 0;
+}
+
+/* Makes a directory (and nothing that a link leads to) usable. */
+static bool open_up(int parent_fd, const char *name)
+{
+	struct stat status;
+
+	return fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISDIR(status.st_mode) && fchmodat(parent_fd, name, 0700, 0) == 0;
+}
+
+/*
+ * The mark that a volatile overlay leaves in its work directory, and without whose removal the next
+ * one refuses to mount (overlayfs.rst, "Volatile mount"). No task ever sees a work directory.
+ */
+static void forget_volatile(int cache_fd)
+{
+	int CLEANUP_FD work =
+		openat(cache_fd, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int CLEANUP_FD inner = -1;
+
+	/* overlayfs makes all of them with mode 000 */
+	if (work < 0 || !open_up(work, "work"))
+		return;
+	inner = openat(work, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (inner < 0 || !open_up(inner, "incompat") || !open_up(inner, "incompat/volatile"))
+		return;
+	(void)unlinkat(inner, "incompat/volatile/dirty", 0);
+	(void)unlinkat(inner, "incompat/volatile", AT_REMOVEDIR);
+	(void)unlinkat(inner, "incompat", AT_REMOVEDIR);
+}
+
+/*
+ * A cache's own directory is one overlay's at a time (two give undefined results): whoever finds
+ * it locked gets a private upper layer instead.
+ */
+static int take_lease(struct box *box, const struct plan_op *op, struct error *error)
+{
+	int fd = open(op->target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return error_errno(error, errno, "opening the cache %s", op->target);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int code = errno;
+
+		fd_close(&fd);
+		if (code != EWOULDBLOCK)
+			return error_errno(error, code, "locking the cache %s", op->target);
+	}
+	if (fd >= 0)
+		forget_volatile(fd);
+	box->leases[box->lease_count++] = fd;
+	return 0;
+}
+
+/* All of it happens in the state directory, whatever the object is called inside. */
+static int host_failed(const struct plan_op *op, struct error *error)
+{
+	bool is_full = error->code == -ENOSPC || error->code == -EDQUOT || error->code == -EROFS;
+
+	operation_failed(op, error);
+	return is_full ? error_context(error, "the state directory cannot take more; make room, or "
+					      "give --state-dir DIR") :
+			 error->code;
+}
+
+int host_execute(struct box *box, struct error *error)
+{
+	const struct plan *plan = box->options.plan;
+	size_t leases = 0;
+	int result = 0;
+
+	for (size_t i = 0; i < plan->count; i++)
+		leases += plan->ops[i].kind == PLAN_LEASE;
+	box->leases = calloc(leases + 1, sizeof(int));
+	if (!box->leases)
+		return error_errno(error, ENOMEM, "starting a box");
+	for (size_t i = 0; i < plan->count && result == 0; i++) {
+		const struct plan_op *op = &plan->ops[i];
+
+		if (op->kind == PLAN_TASK_DIRECTORY)
+			result = make_task_directory(box, op, error);
+		else if (op->kind == PLAN_LEASE)
+			result = take_lease(box, op, error);
+		else if (op->kind == PLAN_SKELETON)
+			result = skeleton_open(plan, op->target, &box->skeleton_fd, error);
+		if (result < 0)
+			return host_failed(op, error);
+	}
+	return 0;
+}
+
+void host_undo(struct box *box)
+{
+	const struct plan *plan = box->options.plan;
+
+	for (size_t i = 0; i < box->lease_count; i++)
+		fd_close(&box->leases[i]);
+	free(box->leases);
+	box->leases = NULL;
+	fd_close(&box->skeleton_fd);
+	if (box->task_fd < 0)
+		return;
+	/* whoever gets it next must be able to lock it */
+	(void)flock(box->task_fd, LOCK_UN);
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->ops[i].kind == PLAN_TASK_DIRECTORY)
+			leave_spare(plan->ops[i].source, plan->ops[i].target);
+	fd_close(&box->task_fd);
+}
+
+int host_init_image(int *ret_fd, struct error *error)
+{
+	int fd = memfd_create("bawn-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+
+	/* before Linux 6.3 a memfd is executable and the flag unknown */
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("bawn-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return error_errno(error, errno, "making the image of process 1 (memfd_create)");
+	if (fd_write_all(fd, bawn_init_image, bawn_init_image_size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0) {
+		int code = errno;
+
+		(void)close(fd);
+		return error_errno(error, code, "filling the image of process 1");
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The user namespace by which the caller's ids appear as the task's ids, as seen by the kernel. */
+static int open_idmap(int *ret_fd, struct error *error)
+{
+	struct process holder = PROCESS_NONE;
+	int CLEANUP_FD proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	pid_t parent = getpid();
+	int result, fd = -1;
+
+	if (proc_fd < 0)
+		return error_errno(error, errno, "opening /proc");
+	result = namespace_clone(CLONE_NEWUSER, &holder);
+	if (result < 0)
+		return error_errno(error, result, "making a user namespace for the id map");
+	if (result == 0) {
+		/* it holds the namespace until its kill, and ends with us should that not come */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		while (getppid() == parent)
+			(void)pause();
+		_exit(0);
+	}
+	result = namespace_map(proc_fd, holder.pid, 0, PLAN_ROOT_HOST_ID, 0, PLAN_ROOT_HOST_ID, 0);
+	if (result == 0)
+		fd = namespace_open(proc_fd, holder.pid, "user");
+	if (kill(holder.pid, SIGKILL) < 0) {
+		fd_close(&holder.pidfd);
+		fd_close(&fd);
+		return error_errno(error, errno, "ending the process that held the id map");
+	}
+	while (waitpid(holder.pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	fd_close(&holder.pidfd);
+	if (result < 0 || fd < 0)
+		return error_errno(error, result < 0 ? result : fd, "writing the id map");
+	*ret_fd = fd;
+	return 0;
+}
+
+static int clone_tree(const struct plan_op *op, int idmap_fd, int *ret_tree, struct error *error)
+{
+	int CLEANUP_FD source = mount_source(op->source, op->device, op->inode);
+	int CLEANUP_FD tree = -1;
+	int result = source;
+
+	if (result >= 0)
+		result = mount_clone(source, &tree);
+	if (result < 0)
+		return error_errno(error, result, "cloning %s", op->source);
+	if (op->flags & PLAN_IDMAP) {
+		result = mount_idmap(tree, idmap_fd);
+		if (result < 0)
+			return error_errno(
+				error, result,
+				"%s: its file system cannot map ids, which a run as root needs; "
+				"use a workspace on ext4, xfs, btrfs or tmpfs, or run as an "
+				"ordinary user",
+				op->source);
+	}
+	*ret_tree = TAKE_FD(tree);
+	return 0;
+}
+
+int host_clone_trees(const struct box_options *options, int **ret_trees, struct error *error)
+{
+	const struct plan *plan = options->plan;
+	int CLEANUP_FD idmap_fd = -1;
+	int *trees, result = 0;
+
+	*ret_trees = NULL;
+	if (!options->host_root)
+		return 0;
+	trees = calloc(plan->count * 2 + 1, sizeof(int));
+	if (!trees)
+		return error_errno(error, ENOMEM, "starting a box");
+	for (size_t i = 0; i < plan->count * 2; i++)
+		trees[i] = -1;
+	for (size_t i = 0; i < plan->count && result == 0; i++) {
+		const struct plan_op *op = &plan->ops[i];
+
+		if (op->kind != PLAN_BIND && op->kind != PLAN_OVERLAY && op->kind != PLAN_ROOT)
+			continue;
+		if ((op->flags & PLAN_IDMAP) && idmap_fd < 0)
+			result = open_idmap(&idmap_fd, error);
+		if (result == 0 && op->source[0])
+			result = clone_tree(op, idmap_fd, &trees[i], error);
+		if (result == 0 && op->upper) {
+			const struct plan_op upper = { .source = op->upper };
+
+			/* the upper layer belongs to the task's host id already */
+			result = clone_tree(&upper, -1, &trees[plan->count + i], error);
+		}
+		if (result < 0)
+			operation_failed(op, error);
+	}
+	if (result < 0) {
+		host_close_trees(plan, trees);
+		return result;
+	}
+	*ret_trees = trees;
+	return 0;
+}
+
+void host_close_trees(const struct plan *plan, int *trees)
+{
+	for (size_t i = 0; trees && i < plan->count * 2; i++)
+		fd_close(&trees[i]);
+	free(trees);
+}
+
+int host_map_identity(const struct box *box, const struct plan_op *op, struct error *error)
+{
+	int result = namespace_map(box->proc_fd, box->init.pid, (uint32_t)op->number,
+				   PLAN_ROOT_HOST_ID, (uint32_t)op->flags, PLAN_ROOT_HOST_ID, 0);
+
+	if (result < 0)
+		return error_errno(error, result, "writing the id maps of the box");
+	return 0;
+}

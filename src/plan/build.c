@@ -1,0 +1,792 @@
+#include "plan/plan.h"
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/sha256.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* RLIMIT_*, fixed by the ABI (asm-generic/resource.h) */
+#define RLIMIT_CORE_ 4u
+#define RLIMIT_NPROC_ 6u
+#define RLIMIT_NOFILE_ 7u
+#define RLIMIT_SIGPENDING_ 11u
+/* Before anything else of the host when memory runs out, but behind what was marked on purpose. */
+#define OOM_SCORE 800u
+
+/* The private areas: directories of one tmpfs, each mounted at its place. */
+struct area {
+	const char *name, *target;
+	unsigned mode;
+	uint64_t flags;
+};
+
+struct builder {
+	const struct policy *policy;
+	const struct plan_facts *facts;
+	struct arena *arena;
+	struct plan plan;
+	const char **made; /* directories that exist in the new root already */
+	size_t made_count;
+	const struct view_path **rows; /* mounts, shallow first */
+	size_t row_count;
+	uint64_t idmap; /* PLAN_IDMAP where the caller is the host's root */
+	unsigned shades;
+	const struct area *areas; /* the private areas */
+	size_t area_count;
+	const char *fault; /* the first row that could not be placed */
+};
+
+static struct plan_op *emit(struct builder *builder, enum plan_kind kind, enum layer layer)
+{
+	static struct plan_op nowhere;
+	struct plan_op *ops = arena_push(builder->arena, builder->plan.ops, builder->plan.count,
+					 sizeof(struct plan_op));
+
+	if (!ops) {
+		nowhere = (struct plan_op){ 0 };
+		return &nowhere;
+	}
+	builder->plan.ops = ops;
+	ops += builder->plan.count++;
+	*ops = (struct plan_op){ .kind = kind, .layer = layer };
+	return ops;
+}
+
+static struct plan_op *emit_at(struct builder *builder, enum plan_kind kind, enum layer layer,
+			       const char *target)
+{
+	struct plan_op *op = emit(builder, kind, layer);
+
+	op->target = target;
+	return op;
+}
+
+/* A copy stands for the host's own object, which is bound where a copy has no place. */
+static enum path_class shown_class(const struct view_path *row)
+{
+	return row->class == PATH_COPY ? PATH_READ : row->class;
+}
+
+static bool is_mount(const struct view_path *row)
+{
+	enum path_class class = shown_class(row);
+
+	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
+	       class == PATH_DEVICE;
+}
+
+/* True when a hide row stands at or above the target: deny beats allow. */
+static bool is_hidden(const struct view *view, const char *target)
+{
+	for (size_t i = 0; i < view->count; i++)
+		if (view->paths[i].class == PATH_HIDE &&
+		    path_is_under(target, view->paths[i].target))
+			return true;
+	return false;
+}
+
+/* The deepest mounted row at or above the path, among the first `limit` rows. */
+static const struct view_path *mount_above(const struct builder *builder, const char *path,
+					   size_t limit)
+{
+	const struct view_path *best = NULL;
+
+	for (size_t i = 0; i < limit; i++) {
+		const struct view_path *row = builder->rows[i];
+
+		if (path_is_under(path, row->target) &&
+		    (!best || strlen(row->target) >= strlen(best->target)))
+			best = row;
+	}
+	return best;
+}
+
+static bool was_made(const struct builder *builder, const char *path)
+{
+	for (size_t i = 0; i < builder->made_count; i++)
+		if (strcmp(builder->made[i], path) == 0)
+			return true;
+	return false;
+}
+
+static void note_made(struct builder *builder, const char *path)
+{
+	const char **made =
+		arena_push(builder->arena, builder->made, builder->made_count, sizeof(*made));
+
+	if (!made)
+		return;
+	builder->made = made;
+	made[builder->made_count++] = path;
+}
+
+/* What lies in the root itself, and not below a private area, is part of the skeleton. */
+static uint64_t kept(const struct builder *builder, const char *target)
+{
+	for (size_t i = 0; i < builder->area_count; i++)
+		if (strcmp(target, builder->areas[i].target) != 0 &&
+		    path_is_under(target, builder->areas[i].target))
+			return 0;
+	return PLAN_KEPT;
+}
+
+/*
+ * Directories of ours that lead to `path` (and the path itself where `last`). Under a mounted row
+ * the host's own directories are there already.
+ */
+static void make_directories(struct builder *builder, const char *path, size_t mounted, bool last)
+{
+	size_t length = path ? strlen(path) : 0;
+
+	for (size_t end = 1; path && end <= length; end++) {
+		char *part;
+
+		if (path[end] != '/' && path[end] != '\0')
+			continue;
+		if (path[end] == '\0' && !last)
+			break;
+		part = arena_copy_bytes(builder->arena, path, end);
+		if (!part)
+			return;
+		if (was_made(builder, part))
+			continue;
+		const struct view_path *above = mount_above(builder, part, mounted);
+
+		if (above) {
+			/* what is shown from the host at the same place brings its own names */
+			if (above->kind == PATH_KIND_DIRECTORY &&
+			    strcmp(above->source, above->target) == 0)
+				continue;
+			builder->fault = path;
+			return;
+		}
+		struct plan_op *op = emit_at(builder, PLAN_DIRECTORY, LAYER_MOUNT, part);
+
+		op->number = 0755;
+		op->flags = kept(builder, part);
+		note_made(builder, part);
+	}
+}
+
+static void emit_areas(struct builder *builder)
+{
+	struct plan_op *areas = emit(builder, PLAN_AREAS, LAYER_MOUNT);
+
+	areas->number = builder->policy->limits.values[LIMIT_AREA_SIZE];
+	areas->flags = builder->policy->limits.values[LIMIT_AREA_INODES];
+	for (size_t i = 0; i < builder->area_count; i++)
+		emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT, builder->areas[i].name)->number =
+			builder->areas[i].mode;
+}
+
+static int by_depth(const void *left, const void *right)
+{
+	const struct view_path *a = *(const struct view_path *const *)left;
+	const struct view_path *b = *(const struct view_path *const *)right;
+	size_t depth_a = path_depth(a->target), depth_b = path_depth(b->target);
+
+	if (depth_a != depth_b)
+		return depth_a < depth_b ? -1 : 1;
+	/* rows stand in one array: of equal depth the later one comes later */
+	return a < b ? -1 : a > b;
+}
+
+/* Rows that become mounts, shallow first, without those that a hide row takes away. */
+static void sort_rows(struct builder *builder)
+{
+	const struct view *view = &builder->policy->view;
+
+	builder->rows = arena_array(builder->arena, view->count + 1, sizeof(*builder->rows));
+	if (!builder->rows)
+		return;
+	for (size_t i = 0; i < view->count; i++)
+		if (is_mount(&view->paths[i]) && !is_hidden(view, view->paths[i].target))
+			builder->rows[builder->row_count++] = &view->paths[i];
+	qsort(builder->rows, builder->row_count, sizeof(*builder->rows), by_depth);
+}
+
+/* A row that shows again what a row above it shows in the same way. */
+static bool is_redundant(const struct builder *builder, size_t index)
+{
+	const struct view_path *row = builder->rows[index];
+	const struct view_path *above = mount_above(builder, row->target, index);
+
+	return above && shown_class(above) == shown_class(row) && above->class != PATH_CACHE &&
+	       strcmp(path_below(row->target, above->target),
+		      path_below(row->source, above->source)) == 0 &&
+	       path_is_under(row->source, above->source);
+}
+
+/* The deepest row at or above the path that has a mount of its own. */
+static const struct view_path *placed_above(const struct builder *builder, const char *path)
+{
+	const struct view_path *best = NULL;
+
+	for (size_t i = 0; i < builder->row_count; i++) {
+		const struct view_path *row = builder->rows[i];
+
+		if (path_is_under(path, row->target) && !is_redundant(builder, i) &&
+		    (!best || strlen(row->target) >= strlen(best->target)))
+			best = row;
+	}
+	return best;
+}
+
+static bool is_hide_below(const struct view_path *hide, const struct view_path *row)
+{
+	return hide->class == PATH_HIDE && path_is_under(hide->target, row->target) &&
+	       strcmp(hide->target, row->target) != 0;
+}
+
+/*
+ * Hidden names below an overlay: whiteouts in a directory ("shade") that becomes its topmost
+ * lower layer. They hide by name, whatever the host puts there later.
+ */
+static const char *emit_shade(struct builder *builder, const struct view_path *row)
+{
+	const struct view *view = &builder->policy->view;
+	const char *shade = NULL;
+
+	for (size_t i = 0; i < view->count; i++) {
+		const struct view_path *hide = &view->paths[i];
+		const char *below;
+
+		if (!is_hide_below(hide, row))
+			continue;
+		if (!shade) {
+			shade = arena_format(builder->arena, "shade%u", builder->shades++);
+			emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_HIDE, shade)->number = 0755;
+		}
+		below = path_below(hide->target, row->target);
+		for (const char *slash = strchr(below, '/'); slash;
+		     slash = strchr(slash + 1, '/')) {
+			char *parent = arena_format(builder->arena, "%s/%.*s", shade,
+						    (int)(slash - below), below);
+
+			if (!parent || was_made(builder, parent))
+				continue;
+			emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_HIDE, parent)->number = 0755;
+			note_made(builder, parent);
+		}
+		struct plan_op *op = emit_at(builder, PLAN_WHITEOUT, LAYER_HIDE,
+					     arena_format(builder->arena, "%s/%s", shade, below));
+
+		op->rule = hide->rule;
+	}
+	return shade;
+}
+
+static bool needs_shade(const struct builder *builder, const struct view_path *row)
+{
+	const struct view *view = &builder->policy->view;
+
+	for (size_t i = 0; i < view->count; i++)
+		if (is_hide_below(&view->paths[i], row))
+			return true;
+	return false;
+}
+
+static void set_source(struct plan_op *op, const struct view_path *row)
+{
+	op->source = row->source;
+	op->device = row->device;
+	op->inode = row->inode;
+	op->rule = row->rule;
+	op->flags |= row->kind == PATH_KIND_FILE ? PLAN_FILE_KIND : 0;
+}
+
+/* A mount target of ours: a directory, or an empty file to mount a file on. */
+static void emit_mount_point(struct builder *builder, const struct view_path *row, size_t index)
+{
+	if (row->kind == PATH_KIND_DIRECTORY) {
+		make_directories(builder, row->target, index, true);
+		return;
+	}
+	make_directories(builder, row->target, index, false);
+	if (!mount_above(builder, row->target, index) && !was_made(builder, row->target)) {
+		struct plan_op *op = emit_at(builder, PLAN_FILE, LAYER_MOUNT, row->target);
+
+		op->source = "";
+		op->number = 0444;
+		op->flags = kept(builder, row->target);
+		note_made(builder, row->target);
+	}
+}
+
+/*
+ * A copy lies in the root itself, and nobody else speaks of its path or of what is in it: not what
+ * hides a name there, and not a flag, which asks for the host's own.
+ */
+static bool is_copied(const struct builder *builder, size_t index)
+{
+	const struct view_path *row = builder->rows[index];
+	const struct view *view = &builder->policy->view;
+
+	if (row->class != PATH_COPY || !kept(builder, row->target) ||
+	    mount_above(builder, row->target, index))
+		return false;
+	for (size_t i = 0; i < view->count; i++)
+		if (&view->paths[i] != row && path_is_under(view->paths[i].target, row->target))
+			return false;
+	return true;
+}
+
+static void emit_copy(struct builder *builder, const struct view_path *row, size_t index)
+{
+	struct plan_op *op;
+
+	make_directories(builder, row->target, index, false);
+	op = emit_at(builder, PLAN_COPY, LAYER_MOUNT, row->target);
+	op->flags = PLAN_KEPT;
+	op->state = row->state;
+	set_source(op, row);
+	note_made(builder, row->target);
+}
+
+static void emit_row(struct builder *builder, size_t index)
+{
+	const struct view_path *row = builder->rows[index];
+	struct plan_op *op;
+	bool shaded = row->kind == PATH_KIND_DIRECTORY && row->class != PATH_WRITE &&
+		      needs_shade(builder, row);
+
+	if (is_copied(builder, index)) {
+		emit_copy(builder, row, index);
+		return;
+	}
+
+	if (is_redundant(builder, index) && !shaded)
+		return;
+	emit_mount_point(builder, row, index);
+	if (row->class == PATH_CACHE || shaded) {
+		const char *shade = emit_shade(builder, row);
+
+		op = emit_at(builder, PLAN_OVERLAY, shade ? LAYER_HIDE : LAYER_MOUNT, row->target);
+		op->shade = shade;
+		op->upper = row->upper;
+		/* a user's home may be shown with its owner's modes only through an id map */
+		op->flags = builder->idmap | (row->upper ? 0 : PLAN_READ_ONLY);
+	} else {
+		op = emit_at(builder, PLAN_BIND, LAYER_MOUNT, row->target);
+		op->flags = row->class == PATH_WRITE  ? builder->idmap :
+			    row->class == PATH_DEVICE ? PLAN_DEVICE | PLAN_NO_EXEC :
+							builder->idmap | PLAN_READ_ONLY;
+	}
+	/* system files are world-readable: they need no map, and their file system may lack it */
+	if (shown_class(row) == PATH_READ && !path_is_under(row->source, builder->policy->home) &&
+	    builder->policy->rules[row->rule].file == NULL)
+		op->flags &= ~(uint64_t)PLAN_IDMAP;
+	set_source(op, row);
+}
+
+static void emit_leases(struct builder *builder)
+{
+	for (size_t i = 0; i < builder->row_count; i++) {
+		struct plan_op *op;
+
+		if (builder->rows[i]->class != PATH_CACHE)
+			continue;
+		op = emit_at(builder, PLAN_LEASE, LAYER_MOUNT, builder->rows[i]->upper);
+		op->rule = builder->rows[i]->rule;
+	}
+}
+
+static void emit_namespaces(struct builder *builder)
+{
+	static const struct {
+		uint64_t flag;
+		enum layer layer;
+	} namespaces[] = {
+		{ CLONE_NEWUSER, LAYER_USER_NAMESPACE },
+		{ CLONE_NEWNS, LAYER_MOUNT },
+		{ CLONE_NEWPID, LAYER_PID },
+		{ CLONE_NEWNET, LAYER_NETWORK },
+		{ CLONE_NEWIPC, LAYER_IPC },
+		{ CLONE_NEWUTS, LAYER_UTS },
+		{ CLONE_NEWCGROUP, LAYER_CGROUP },
+	};
+
+	for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
+		emit(builder, PLAN_NAMESPACE, namespaces[i].layer)->number = namespaces[i].flag;
+}
+
+static void emit_made_rows(struct builder *builder)
+{
+	const struct view *view = &builder->policy->view;
+
+	for (size_t i = 0; i < view->count; i++) {
+		const struct view_path *row = &view->paths[i];
+		struct plan_op *op;
+
+		if (row->class != PATH_LINK && row->class != PATH_FILE)
+			continue;
+		if (is_hidden(view, row->target) || was_made(builder, row->target) ||
+		    mount_above(builder, row->target, builder->row_count))
+			continue;
+		make_directories(builder, row->target, 0, false);
+		op = emit_at(builder, row->class == PATH_LINK ? PLAN_LINK : PLAN_FILE, LAYER_MOUNT,
+			     row->target);
+		op->source = row->source;
+		op->number = row->class == PATH_FILE ? 0644 : 0;
+		op->flags = kept(builder, row->target);
+		op->rule = row->rule;
+		note_made(builder, row->target);
+	}
+}
+
+/* The evidence of being inside, and what masks are made of: in an area shown read-only. */
+static void emit_evidence(struct builder *builder)
+{
+	const struct {
+		const char *path, *content;
+		unsigned mode;
+	} files[] = {
+		{ PLAN_EVIDENCE "/policy.txt", builder->facts->summary_text, 0444 },
+		{ PLAN_EVIDENCE "/policy.json", builder->facts->summary_json, 0444 },
+		{ PLAN_CANARY, "readable only without Landlock\n", 0444 },
+		{ PLAN_MASK_FILE, "", 0 },
+		{ PLAN_MASK_EMPTY, "", 0444 },
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct plan_op *op = emit_at(builder, PLAN_AREA_FILE, LAYER_MOUNT,
+					     files[i].path + sizeof("/run/") - 1);
+
+		op->source = files[i].content;
+		op->number = files[i].mode;
+	}
+	emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT,
+		&PLAN_MASK_DIRECTORY[sizeof("/run/") - 1]);
+}
+
+static void emit_proc(struct builder *builder)
+{
+	/* world-readable facts about the host, or oracles for attacks on its kernel */
+	static const char *const masked[] = { "/proc/kallsyms", "/proc/config.gz", "/proc/keys",
+					      "/proc/cmdline", "/proc/modules" };
+	bool nested = builder->policy->flags & POLICY_NESTED_USERNS;
+	struct plan_op *op = emit_at(builder, PLAN_PROC, LAYER_PROC, "/proc");
+
+	if (nested)
+		/* a nested sandbox mounts its own proc only where this one is wholly visible */
+		return;
+	op->flags = PLAN_READ_ONLY;
+	for (size_t i = 0; i < sizeof(masked) / sizeof(masked[0]); i++)
+		emit_at(builder, PLAN_MASK, LAYER_PROC, masked[i])->flags = PLAN_OPTIONAL |
+									    PLAN_EMPTY;
+}
+
+/* A bind of every directory between the writable root and the path, so that none is renamed. */
+static void emit_pins(struct builder *builder, const struct view_path *row,
+		      const struct view_path *root)
+{
+	const char *below = path_below(row->target, root->target);
+
+	for (const char *slash = strchr(below, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char *parent = arena_copy_bytes(builder->arena, row->target,
+						(size_t)(slash - row->target));
+
+		if (!parent || was_made(builder, parent))
+			continue;
+		emit_at(builder, PLAN_PIN, LAYER_PROTECT, parent)->rule = row->rule;
+		note_made(builder, parent);
+	}
+}
+
+/* Hide and protect where the host's own directory is writable in place. */
+static void emit_in_place(struct builder *builder)
+{
+	const struct view *view = &builder->policy->view;
+
+	for (size_t i = 0; i < view->count; i++) {
+		const struct view_path *row = &view->paths[i];
+		const struct view_path *above;
+		struct plan_op *op;
+
+		if (row->class != PATH_HIDE && row->class != PATH_PROTECT)
+			continue;
+		above = placed_above(builder, row->target);
+		if (!above || above->class != PATH_WRITE)
+			continue;
+		if (row->class == PATH_HIDE && row->kind != PATH_KIND_MISSING) {
+			emit_pins(builder, row, above);
+			op = emit_at(builder, PLAN_MASK, LAYER_HIDE, row->target);
+			op->number = row->kind;
+			op->rule = row->rule;
+		} else if (row->class == PATH_PROTECT && !is_hidden(view, row->target)) {
+			emit_pins(builder, row, above);
+			op = emit_at(builder, PLAN_PIN, LAYER_PROTECT, row->target);
+			op->flags = PLAN_READ_ONLY;
+			op->rule = row->rule;
+		}
+	}
+}
+
+/* The base directories of the home (XDG Base Directory Specification), which programs expect. */
+static void emit_home(struct builder *builder)
+{
+	static const char *const names[] = { ".cache", ".config", ".local/share" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		make_directories(
+			builder,
+			arena_format(builder->arena, "%s/%s", builder->policy->home, names[i]), 0,
+			true);
+}
+
+static void emit_count(struct builder *builder, const char *name, enum limit limit)
+{
+	struct plan_op *op = emit_at(builder, PLAN_COUNT, LAYER_USER_NAMESPACE, name);
+
+	op->number = builder->policy->limits.values[limit];
+}
+
+/* What the kernel counts by user namespace, and by the user around it (user_namespaces(7)). */
+static void emit_counts(struct builder *builder)
+{
+	static const char *const kinds[] = {
+		"max_cgroup_namespaces", "max_ipc_namespaces", "max_mnt_namespaces",
+		"max_net_namespaces",	 "max_pid_namespaces", "max_time_namespaces",
+		"max_user_namespaces",	 "max_uts_namespaces",
+	};
+
+	emit_count(builder, "max_inotify_instances", LIMIT_WATCHERS);
+	emit_count(builder, "max_inotify_watches", LIMIT_WATCHES);
+	/* the filter lets nobody else make one */
+	if (!(builder->policy->flags & POLICY_NESTED_USERNS))
+		return;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		emit_count(builder, kinds[i], LIMIT_NAMESPACES);
+}
+
+static void emit_view(struct builder *builder)
+{
+	struct plan_op *root;
+	struct plan_op *terminals;
+
+	emit_areas(builder);
+	emit_evidence(builder);
+	root = emit(builder, PLAN_ROOT, LAYER_MOUNT);
+	root->flags = PLAN_READ_ONLY;
+	for (size_t i = 0; i < builder->area_count; i++) {
+		struct plan_op *op;
+
+		make_directories(builder, builder->areas[i].target, 0, true);
+		op = emit_at(builder, PLAN_AREA, LAYER_MOUNT, builder->areas[i].target);
+		op->source = builder->areas[i].name;
+		op->flags = builder->areas[i].flags;
+	}
+	emit_home(builder);
+	emit_made_rows(builder);
+	for (size_t i = 0; i < builder->row_count; i++)
+		emit_row(builder, i);
+	make_directories(builder, "/proc", 0, true);
+	emit_proc(builder);
+	make_directories(builder, "/dev/pts", 0, true);
+	terminals = emit_at(builder, PLAN_DEVPTS, LAYER_SESSION, "/dev/pts");
+	terminals->number = builder->policy->limits.values[LIMIT_TERMINALS];
+	terminals->flags = builder->policy->flags & POLICY_TTY ? PLAN_HANDED : 0;
+	emit_in_place(builder);
+	emit(builder, PLAN_PIVOT, LAYER_MOUNT);
+}
+
+/* The name of the skeleton is the hash of what it is made of. */
+static const char *skeleton_path(const struct builder *builder)
+{
+	unsigned char digest[SHA256_BYTES];
+	char hex[SHA256_HEX_BYTES];
+	struct sha256 hash;
+
+	sha256_begin(&hash);
+	for (size_t i = 0; i < builder->plan.count; i++) {
+		const struct plan_op *op = &builder->plan.ops[i];
+		const unsigned char head[] = { (unsigned char)op->kind, (unsigned char)op->number,
+					       (unsigned char)(op->number >> 8) };
+
+		if (!plan_is_kept(op))
+			continue;
+		/* with their NULs, so that no two lists read the same */
+		sha256_update(&hash, head, sizeof(head));
+		sha256_update(&hash, op->target, strlen(op->target) + 1);
+		if (op->source)
+			sha256_update(&hash, op->source, strlen(op->source) + 1);
+		if (op->kind == PLAN_COPY)
+			sha256_update(&hash, &op->state, sizeof(op->state));
+	}
+	sha256_end(&hash, digest);
+	sha256_hex(digest, hex);
+	return arena_format(builder->arena, "%s/%.32s", builder->facts->skeletons, hex);
+}
+
+static void name_skeleton(struct builder *builder)
+{
+	const char *path = skeleton_path(builder);
+
+	for (size_t i = 0; i < builder->plan.count; i++) {
+		struct plan_op *op = &builder->plan.ops[i];
+
+		if (op->kind == PLAN_SKELETON)
+			op->target = path;
+		else if (op->kind == PLAN_ROOT)
+			op->source = path;
+	}
+}
+
+static void emit_identity(struct builder *builder, enum plan_kind kind)
+{
+	struct plan_op *op = emit(builder, kind, LAYER_USER_NAMESPACE);
+
+	op->number = builder->policy->uid;
+	op->flags = builder->policy->gid;
+}
+
+static void emit_box(struct builder *builder)
+{
+	const struct policy *policy = builder->policy;
+
+	emit_namespaces(builder);
+	emit_identity(builder, PLAN_IDENTITY);
+	emit(builder, PLAN_HOSTNAME, LAYER_UTS)->source = PLAN_BOX_HOSTNAME;
+	emit(builder, PLAN_LOOPBACK, LAYER_NETWORK);
+	for (size_t i = 0; i < policy->listener_count; i++)
+		emit(builder, PLAN_LISTENER, LAYER_NETWORK)->number = i;
+	emit_view(builder);
+	emit_counts(builder);
+	emit_identity(builder, PLAN_NESTED_USER);
+	/* who owns one mounts cgroupfs, and could write to the caller's groups there */
+	if ((policy->flags & POLICY_NESTED_USERNS) && builder->facts->owns_cgroup)
+		emit(builder, PLAN_NO_CGROUP_NAMESPACES, LAYER_CGROUP);
+	emit(builder, PLAN_INIT_CAPABILITIES, LAYER_CAPABILITIES);
+	emit(builder, PLAN_INIT_NO_NEW_PRIVS, LAYER_NO_NEW_PRIVS);
+	emit(builder, PLAN_INIT_LANDLOCK, LAYER_LANDLOCK);
+	emit(builder, PLAN_INIT_SECCOMP, LAYER_SECCOMP);
+	emit(builder, PLAN_INIT, LAYER_INIT);
+}
+
+static void allow(struct builder *builder, const char *target, enum plan_access access)
+{
+	emit_at(builder, PLAN_LANDLOCK_ALLOW, LAYER_LANDLOCK, target)->number = access;
+}
+
+static void emit_landlock(struct builder *builder)
+{
+	const struct policy *policy = builder->policy;
+	struct plan_op *op;
+
+	/* file rules forbid every mount, and a box that nests sandboxes needs mounts */
+	if (!(policy->flags & POLICY_NESTED_USERNS)) {
+		static const char *const writable[] = { "/tmp", "/var/tmp", "/dev/shm" };
+
+		allow(builder, "/", PLAN_ACCESS_LIST);
+		allow(builder, "/etc", PLAN_ACCESS_READ);
+		allow(builder, "/proc", PLAN_ACCESS_DEVICE);
+		allow(builder, "/dev", PLAN_ACCESS_DEVICE);
+		allow(builder, PLAN_EVIDENCE "/policy.txt", PLAN_ACCESS_READ);
+		allow(builder, PLAN_EVIDENCE "/policy.json", PLAN_ACCESS_READ);
+		for (size_t i = 0; i < sizeof(writable) / sizeof(writable[0]); i++)
+			allow(builder, writable[i], PLAN_ACCESS_WRITE);
+		allow(builder, policy->home, PLAN_ACCESS_WRITE);
+		allow(builder, arena_format(builder->arena, "/run/user/%u", policy->uid),
+		      PLAN_ACCESS_WRITE);
+		for (size_t i = 0; i < builder->row_count; i++) {
+			const struct view_path *row = builder->rows[i];
+
+			/* what lies below the home or a writable row is covered by it */
+			if (row->class == PATH_DEVICE || is_redundant(builder, i) ||
+			    path_is_under(row->target, policy->home) ||
+			    path_is_under(row->target, "/etc"))
+				continue;
+			allow(builder, row->target,
+			      shown_class(row) == PATH_READ ? PLAN_ACCESS_READ : PLAN_ACCESS_WRITE);
+		}
+	}
+	op = emit_at(builder, PLAN_LANDLOCK, LAYER_LANDLOCK, PLAN_CANARY);
+	op->number = builder->facts->landlock_abi;
+	op->flags = policy->flags & POLICY_NESTED_USERNS ? PLAN_OPTIONAL : 0;
+}
+
+static void emit_limit(struct builder *builder, unsigned resource, uint64_t value)
+{
+	struct plan_op *op;
+
+	if (value == LIMIT_NONE)
+		return;
+	op = emit(builder, PLAN_LIMIT, LAYER_LIMITS);
+	op->number = resource;
+	op->flags = value;
+}
+
+static void emit_enter(struct builder *builder)
+{
+	const struct policy *policy = builder->policy;
+	unsigned filter = (policy->flags & POLICY_ALLOW_PTRACE ? PLAN_FILTER_PTRACE : 0) |
+			  (policy->flags & POLICY_NESTED_USERNS ? PLAN_FILTER_NESTED : 0);
+
+	emit(builder, PLAN_JOIN, LAYER_PID);
+	emit(builder, PLAN_SESSION, LAYER_SESSION);
+	emit(builder, PLAN_STREAMS, LAYER_STREAMS);
+	emit(builder, PLAN_SIGNALS, LAYER_SESSION);
+	emit_at(builder, PLAN_DIRECTORY_CHANGE, LAYER_MOUNT, policy->cwd);
+	/* 1 and not 0: only 1 also stops a core_pattern that is a pipe (core(5), do_coredump()) */
+	emit_limit(builder, RLIMIT_CORE_, 1);
+	emit_limit(builder, RLIMIT_NPROC_, policy->limits.values[LIMIT_PIDS]);
+	emit_limit(builder, RLIMIT_SIGPENDING_, policy->limits.values[LIMIT_SIGNALS]);
+	emit(builder, PLAN_OOM_SCORE, LAYER_LIMITS)->number = OOM_SCORE;
+	emit(builder, PLAN_CAPABILITIES, LAYER_CAPABILITIES);
+	emit(builder, PLAN_NO_NEW_PRIVS, LAYER_NO_NEW_PRIVS);
+	emit_landlock(builder);
+	emit(builder, PLAN_SECCOMP, LAYER_SECCOMP)->number = filter;
+	/* last: a task that has as many descriptors on their way in sockets as a process may have
+	 * open must not keep the filter's listener from being passed (message_send()) */
+	emit_limit(builder, RLIMIT_NOFILE_, policy->limits.values[LIMIT_FILES]);
+	emit(builder, PLAN_EXEC, LAYER_ENVIRONMENT);
+}
+
+int plan_build(const struct policy *policy, const struct plan_facts *facts, struct arena *arena,
+	       struct plan *ret_plan, struct error *error)
+{
+	const struct area areas[] = {
+		{ "home", policy->home, 0700, 0 },
+		{ "tmp", "/tmp", 01777, 0 },
+		{ "vartmp", "/var/tmp", 01777, 0 },
+		{ "shm", "/dev/shm", 01777, PLAN_NO_EXEC },
+		{ "runtime", arena_format(arena, "/run/user/%u", policy->uid), 0700, 0 },
+		{ "bawn", PLAN_EVIDENCE, 0755, PLAN_READ_ONLY | PLAN_NO_EXEC },
+	};
+	struct builder builder = {
+		.policy = policy,
+		.facts = facts,
+		.arena = arena,
+		.idmap = facts->host_root ? PLAN_IDMAP : 0,
+		.areas = areas,
+		.area_count = sizeof(areas) / sizeof(areas[0]),
+	};
+
+	if (arena_failed(arena))
+		return error_errno(error, ENOMEM, "planning");
+
+	sort_rows(&builder);
+	if (builder.rows) {
+		emit_at(&builder, PLAN_TASK_DIRECTORY, LAYER_MOUNT, facts->task_directory)->source =
+			facts->spares;
+		emit_leases(&builder);
+		emit(&builder, PLAN_SKELETON, LAYER_MOUNT);
+		emit_box(&builder);
+		emit_enter(&builder);
+		name_skeleton(&builder);
+	}
+	if (arena_failed(arena))
+		return error_errno(error, ENOMEM, "planning");
+	if (builder.fault)
+		return error_set(error, EINVAL,
+				 "%s lies inside of another shown path and has no place there; "
+				 "show it alone, or the path above it",
+				 builder.fault);
+	*ret_plan = builder.plan;
+	return 0;
+}

@@ -1,0 +1,70 @@
+/*
+ * The six questions about one run, and its layers, answered from its policy and plan. Pure.
+ *
+ * An explanation is a list of answers: how well each is in force (enum enforcement), by which
+ * layer, in words, about which paths or names, by which rule. `bawn explain` prints it, and
+ * `bawn verify` measures what it claims. What this build does not do is an answer too: "absent".
+ */
+#pragma once
+
+#include "policy/layer.h"
+#include "policy/rule.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct buffer;
+struct error;
+struct held;
+struct json;
+struct limit_facts;
+struct plan;
+struct policy;
+
+enum explain_question {
+	EXPLAIN_COMMAND,
+	EXPLAIN_READ,
+	EXPLAIN_WRITE,
+	EXPLAIN_CONNECT,
+	EXPLAIN_IDENTITY,
+	EXPLAIN_RECORD,
+	EXPLAIN_RESOURCES,
+	EXPLAIN_LAYERS,
+	EXPLAIN_QUESTION_COUNT,
+};
+
+struct explain_answer {
+	enum explain_question question;
+	enum enforcement enforcement;
+	enum layer layer;
+	const char *text;
+	const char **items; /* paths or names that the text speaks of */
+	size_t item_count;
+	struct rule_ref rule;
+	const struct held *held; /* EXPLAIN_RESOURCES: the limit; NULL where it speaks of none */
+};
+
+struct explanation {
+	struct explain_answer *answers; /* by question */
+	size_t count;
+};
+
+/* What the policy does not say; strings are borrowed. */
+struct explain_facts {
+	bool host_root;		     /* as in struct plan_facts */
+	const char *hash;	     /* of the compiled policy */
+	const char *const *argv;     /* the command, NULL-ended; argv[0] may be missing */
+	const char *const *withheld; /* names of variables that are not passed */
+	size_t withheld_count;
+	const struct limit_facts *limits; /* what this host offers to hold limits with */
+};
+
+/* All memory is the arena's; -ENOMEM. */
+int explain_build(const struct policy *policy, const struct plan *plan,
+		  const struct explain_facts *facts, struct arena *arena,
+		  struct explanation *ret_explanation, struct error *error);
+
+void explain_print(const struct explanation *explanation, struct buffer *buffer);
+/* The answers by question, as members of an object that is open. */
+void explain_json(const struct explanation *explanation, struct json *json);

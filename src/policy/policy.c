@@ -1,0 +1,474 @@
+#include "policy/policy.h"
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/path.h"
+
+#include <errno.h>
+#include <string.h>
+
+bool policy_variable(struct policy *policy, struct arena *arena, const char *name,
+		     const char *value, uint32_t rule)
+{
+	struct policy_variable *grown;
+
+	for (size_t i = 0; i < policy->variable_count; i++) {
+		if (strcmp(policy->variables[i].name, name) == 0) {
+			policy->variables[i].value = value;
+			policy->variables[i].rule = rule;
+			return true;
+		}
+	}
+	if (policy->variable_count >= POLICY_LIMIT_VARIABLES)
+		return false;
+	grown = arena_push(arena, policy->variables, policy->variable_count, sizeof(*grown));
+	if (!grown)
+		return false;
+	policy->variables = grown;
+	grown[policy->variable_count++] =
+		(struct policy_variable){ .name = name, .value = value, .rule = rule };
+	return true;
+}
+
+uint32_t policy_rule(struct policy *policy, struct arena *arena, struct rule_ref rule)
+{
+	struct rule_ref *grown;
+
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		const struct rule_ref *old = &policy->rules[i];
+
+		if (old->line == rule.line && strcmp(old->id, rule.id) == 0 &&
+		    (old->file == rule.file ||
+		     (old->file && rule.file && strcmp(old->file, rule.file) == 0)))
+			return (uint32_t)i;
+	}
+	grown = arena_push(arena, policy->rules, policy->rule_count, sizeof(*grown));
+	if (!grown)
+		return 0;
+	policy->rules = grown;
+	grown[policy->rule_count] = rule;
+	return (uint32_t)policy->rule_count++;
+}
+
+/*
+ * The blob, all numbers little-endian:
+ *
+ *   "bawnpol\n"  u32 version  u32 total length
+ *   u32 flags, uid, gid, limits that were asked for   u64 timeout_ns
+ *   u64 for each limit of limit.def
+ *   u32 string offset: user, home, shell, workspace, cwd, reserved(0)
+ *   u32 count and offset of: rules, paths, variables, listeners
+ *   the sections, in that order and without gaps; then the strings, each NUL-ended
+ *
+ * A string offset of 0 is NULL. Strings stand in the order in which the fields name them, without
+ * gaps and each once: one policy has one encoding, and reading it takes linear time. Sections have
+ * fixed-size entries:
+ *   rule      u32 id, file, line, reserved
+ *   path      u32 class, kind, source, target, upper, rule; u64 device, inode, state
+ *   variable  u32 name, value, rule, reserved
+ *   listener  u32 family, type, port, reserved
+ */
+static const char magic[8] = { 'b', 'a', 'w', 'n', 'p', 'o', 'l', '\n' };
+
+enum {
+	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 8 * LIMIT_COUNT + 4 * 6 + 4 * 8,
+	RULE_BYTES = 16,
+	PATH_BYTES = 48,
+	VARIABLE_BYTES = 16,
+	LISTENER_BYTES = 16,
+};
+
+struct writer {
+	unsigned char *bytes;
+	size_t at;	/* next fixed-size field */
+	size_t strings; /* next string */
+};
+
+static void put32(struct writer *writer, uint32_t value)
+{
+	for (unsigned i = 0; i < 4; i++)
+		writer->bytes[writer->at++] = (unsigned char)(value >> (8 * i));
+}
+
+static void put64(struct writer *writer, uint64_t value)
+{
+	put32(writer, (uint32_t)value);
+	put32(writer, (uint32_t)(value >> 32));
+}
+
+static void put_string(struct writer *writer, const char *text)
+{
+	size_t length;
+
+	if (!text) {
+		put32(writer, 0);
+		return;
+	}
+	length = strlen(text) + 1;
+	put32(writer, (uint32_t)writer->strings);
+	memcpy(writer->bytes + writer->strings, text, length);
+	writer->strings += length;
+}
+
+static size_t string_bytes(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+static size_t fixed_bytes(const struct policy *policy)
+{
+	return HEADER_BYTES + policy->rule_count * RULE_BYTES + policy->view.count * PATH_BYTES +
+	       policy->variable_count * VARIABLE_BYTES + policy->listener_count * LISTENER_BYTES;
+}
+
+static size_t all_string_bytes(const struct policy *policy)
+{
+	size_t bytes = string_bytes(policy->user) + string_bytes(policy->home) +
+		       string_bytes(policy->shell) + string_bytes(policy->workspace) +
+		       string_bytes(policy->cwd);
+
+	for (size_t i = 0; i < policy->rule_count; i++)
+		bytes += string_bytes(policy->rules[i].id) + string_bytes(policy->rules[i].file);
+	for (size_t i = 0; i < policy->view.count; i++)
+		bytes += string_bytes(policy->view.paths[i].source) +
+			 string_bytes(policy->view.paths[i].target) +
+			 string_bytes(policy->view.paths[i].upper);
+	for (size_t i = 0; i < policy->variable_count; i++)
+		bytes += string_bytes(policy->variables[i].name) +
+			 string_bytes(policy->variables[i].value);
+	return bytes;
+}
+
+static void put_header(struct writer *writer, const struct policy *policy, size_t total)
+{
+	const size_t counts[] = { policy->rule_count, policy->view.count, policy->variable_count,
+				  policy->listener_count };
+	const size_t sizes[] = { RULE_BYTES, PATH_BYTES, VARIABLE_BYTES, LISTENER_BYTES };
+	size_t offset = HEADER_BYTES;
+
+	memcpy(writer->bytes, magic, sizeof(magic));
+	writer->at = sizeof(magic);
+	put32(writer, POLICY_VERSION);
+	put32(writer, (uint32_t)total);
+	put32(writer, policy->flags);
+	put32(writer, policy->uid);
+	put32(writer, policy->gid);
+	put32(writer, policy->limits.asked);
+	put64(writer, policy->timeout_ns);
+	for (unsigned i = 0; i < LIMIT_COUNT; i++)
+		put64(writer, policy->limits.values[i]);
+	put_string(writer, policy->user);
+	put_string(writer, policy->home);
+	put_string(writer, policy->shell);
+	put_string(writer, policy->workspace);
+	put_string(writer, policy->cwd);
+	put32(writer, 0);
+	for (size_t i = 0; i < 4; i++) {
+		put32(writer, (uint32_t)counts[i]);
+		put32(writer, (uint32_t)offset);
+		offset += counts[i] * sizes[i];
+	}
+}
+
+static void put_sections(struct writer *writer, const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		put_string(writer, policy->rules[i].id);
+		put_string(writer, policy->rules[i].file);
+		put32(writer, policy->rules[i].line);
+		put32(writer, 0);
+	}
+	for (size_t i = 0; i < policy->view.count; i++) {
+		const struct view_path *path = &policy->view.paths[i];
+
+		put32(writer, path->class);
+		put32(writer, path->kind);
+		put_string(writer, path->source);
+		put_string(writer, path->target);
+		put_string(writer, path->upper);
+		put32(writer, path->rule);
+		put64(writer, path->device);
+		put64(writer, path->inode);
+		put64(writer, path->state);
+	}
+	for (size_t i = 0; i < policy->variable_count; i++) {
+		put_string(writer, policy->variables[i].name);
+		put_string(writer, policy->variables[i].value);
+		put32(writer, policy->variables[i].rule);
+		put32(writer, 0);
+	}
+	for (size_t i = 0; i < policy->listener_count; i++) {
+		put32(writer, policy->listeners[i].family);
+		put32(writer, policy->listeners[i].type);
+		put32(writer, policy->listeners[i].port);
+		put32(writer, 0);
+	}
+}
+
+int policy_encode(const struct policy *policy, struct arena *arena, const unsigned char **ret_blob,
+		  size_t *ret_length)
+{
+	size_t fixed = fixed_bytes(policy);
+	size_t total = fixed + all_string_bytes(policy);
+	struct writer writer = { .strings = fixed };
+
+	if (total > POLICY_LIMIT_BYTES || policy->rule_count > POLICY_LIMIT_RULES ||
+	    policy->view.count > VIEW_LIMIT_PATHS ||
+	    policy->variable_count > POLICY_LIMIT_VARIABLES ||
+	    policy->listener_count > POLICY_LIMIT_LISTENERS)
+		return -E2BIG;
+	writer.bytes = arena_allocate(arena, total);
+	if (!writer.bytes)
+		return -ENOMEM;
+	put_header(&writer, policy, total);
+	put_sections(&writer, policy);
+	*ret_blob = writer.bytes;
+	*ret_length = total;
+	return 0;
+}
+
+/* Reads fixed-size fields and strings of foreign bytes; the first fault is latched. */
+struct reader {
+	const unsigned char *bytes;
+	size_t length;
+	size_t at;
+	size_t strings; /* where the next string begins */
+	const char *fault;
+};
+
+static void fault(struct reader *reader, const char *what)
+{
+	if (!reader->fault)
+		reader->fault = what;
+}
+
+static uint32_t get32(struct reader *reader)
+{
+	uint32_t value = 0;
+
+	if (reader->length - reader->at < 4) {
+		fault(reader, "is cut short");
+		return 0;
+	}
+	for (unsigned i = 0; i < 4; i++)
+		value |= (uint32_t)reader->bytes[reader->at++] << (8 * i);
+	return value;
+}
+
+static uint64_t get64(struct reader *reader)
+{
+	uint64_t low = get32(reader);
+
+	return low | (uint64_t)get32(reader) << 32;
+}
+
+static void get_zero(struct reader *reader)
+{
+	if (get32(reader))
+		fault(reader, "has a reserved field set");
+}
+
+static uint32_t get_below(struct reader *reader, uint32_t limit, const char *what)
+{
+	uint32_t value = get32(reader);
+
+	if (value >= limit) {
+		fault(reader, what);
+		return 0;
+	}
+	return value;
+}
+
+static const char *get_optional(struct reader *reader)
+{
+	uint32_t offset = get32(reader);
+
+	if (!offset)
+		return NULL;
+	if (offset != reader->strings || offset >= reader->length) {
+		fault(reader, "has a string out of place");
+		return NULL;
+	}
+	/* policy_decode() made sure that the last byte is NUL */
+	reader->strings += strlen((const char *)reader->bytes + offset) + 1;
+	return (const char *)reader->bytes + offset;
+}
+
+static const char *get_string(struct reader *reader)
+{
+	const char *text = get_optional(reader);
+
+	if (!text)
+		fault(reader, "lacks a string that must be there");
+	return text ? text : "";
+}
+
+static const char *get_path(struct reader *reader)
+{
+	const char *text = get_string(reader);
+
+	if (!path_is_clean(text)) {
+		fault(reader, "has a path that is not clean");
+		return "/";
+	}
+	return text;
+}
+
+struct section {
+	uint32_t count, offset;
+};
+
+static struct section get_section(struct reader *reader, size_t *expected, size_t entry_bytes,
+				  uint32_t limit)
+{
+	struct section section;
+
+	section.count = get32(reader);
+	section.offset = get32(reader);
+	if (section.count > limit || section.offset != *expected) {
+		fault(reader, "has a section out of place");
+		return (struct section){ 0 };
+	}
+	*expected += section.count * entry_bytes;
+	return section;
+}
+
+static void get_view_path(struct reader *reader, struct view_path *path, uint32_t rules)
+{
+	path->class = get_below(reader, PATH_CLASS_COUNT, "has an unknown path class");
+	path->kind = get_below(reader, PATH_KIND_COUNT, "has an unknown path kind");
+	path->source = get_string(reader);
+	path->target = get_path(reader);
+	path->upper = get_optional(reader);
+	path->rule = get_below(reader, rules, "names a rule that it lacks");
+	path->device = get64(reader);
+	path->inode = get64(reader);
+	path->state = get64(reader);
+	if (path->class != PATH_LINK && path->class != PATH_FILE &&
+	    !(path->class == PATH_CACHE && !path->source[0]) && !path_is_clean(path->source))
+		fault(reader, "has a source that is not clean");
+	if ((path->state != 0) != (path->class == PATH_COPY))
+		fault(reader, "has a state where none belongs, or lacks one");
+	if ((path->upper != NULL) != (path->class == PATH_CACHE))
+		fault(reader, "has an upper layer where none belongs, or lacks one");
+	if (path->upper && !path_is_clean(path->upper))
+		fault(reader, "has an upper layer that is not clean");
+}
+
+static void get_sections(struct reader *reader, struct policy *policy)
+{
+	for (size_t i = 0; i < policy->rule_count; i++) {
+		policy->rules[i].id = get_string(reader);
+		policy->rules[i].file = get_optional(reader);
+		policy->rules[i].line = get32(reader);
+		get_zero(reader);
+	}
+	for (size_t i = 0; i < policy->view.count; i++)
+		get_view_path(reader, &policy->view.paths[i], (uint32_t)policy->rule_count);
+	for (size_t i = 0; i < policy->variable_count; i++) {
+		struct policy_variable *variable = &policy->variables[i];
+
+		variable->name = get_string(reader);
+		variable->value = get_string(reader);
+		variable->rule =
+			get_below(reader, (uint32_t)policy->rule_count, "names a rule it lacks");
+		get_zero(reader);
+		if (!variable->name[0] || strchr(variable->name, '='))
+			fault(reader, "has a variable without a proper name");
+	}
+	for (size_t i = 0; i < policy->listener_count; i++) {
+		struct policy_listener *listener = &policy->listeners[i];
+
+		/* AF_INET = 2, AF_INET6 = 10; SOCK_STREAM = 1, SOCK_DGRAM = 2: fixed by the ABI */
+		listener->family = get32(reader);
+		listener->type = get32(reader);
+		listener->port = get_below(reader, 65536, "has a port above 65535");
+		get_zero(reader);
+		if ((listener->family != 2 && listener->family != 10) ||
+		    (listener->type != 1 && listener->type != 2))
+			fault(reader, "has a listener of an unknown kind");
+	}
+}
+
+static void get_limits(struct reader *reader, struct limits *limits)
+{
+	for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
+		const struct limit_text *text = limit_text(limit);
+		uint64_t value = get64(reader);
+
+		if (value != LIMIT_NONE && (value < text->least || value > text->most))
+			fault(reader, "has a limit out of range");
+		limits->values[limit] = value;
+	}
+}
+
+static int allocate(struct policy *policy, struct arena *arena)
+{
+	policy->rules = arena_array(arena, policy->rule_count + 1, sizeof(*policy->rules));
+	policy->view.paths = arena_array(arena, policy->view.count + 1, sizeof(struct view_path));
+	policy->variables =
+		arena_array(arena, policy->variable_count + 1, sizeof(*policy->variables));
+	policy->listeners =
+		arena_array(arena, policy->listener_count + 1, sizeof(*policy->listeners));
+	return arena_failed(arena) ? -ENOMEM : 0;
+}
+
+static int bad(struct error *error, const char *what)
+{
+	return error_set(error, EBADMSG, "the compiled policy %s", what);
+}
+
+int policy_decode(const unsigned char *blob, size_t length, struct arena *arena,
+		  struct policy *ret_policy, struct error *error)
+{
+	struct reader reader = { .bytes = blob, .length = length, .at = sizeof(magic) };
+	struct policy policy = { 0 };
+	size_t expected = HEADER_BYTES;
+
+	if (length < HEADER_BYTES || length > POLICY_LIMIT_BYTES ||
+	    memcmp(blob, magic, sizeof(magic)) != 0)
+		return bad(error, "is none");
+	if (blob[length - 1] != '\0')
+		return bad(error, "does not end properly");
+	if (get32(&reader) != POLICY_VERSION)
+		return bad(error, "has another version");
+	if (get32(&reader) != length)
+		return bad(error, "has another length than it says");
+
+	/* the strings begin behind the sections; their counts come first, so look ahead */
+	reader.at = HEADER_BYTES - 4 * 8;
+	policy.rule_count = get_section(&reader, &expected, RULE_BYTES, POLICY_LIMIT_RULES).count;
+	policy.view.count = get_section(&reader, &expected, PATH_BYTES, VIEW_LIMIT_PATHS).count;
+	policy.variable_count =
+		get_section(&reader, &expected, VARIABLE_BYTES, POLICY_LIMIT_VARIABLES).count;
+	policy.listener_count =
+		get_section(&reader, &expected, LISTENER_BYTES, POLICY_LIMIT_LISTENERS).count;
+	if (reader.fault || expected > length)
+		return bad(error, reader.fault ? reader.fault : "is cut short");
+	reader.strings = expected;
+	if (allocate(&policy, arena) < 0)
+		return error_errno(error, ENOMEM, "reading the compiled policy");
+
+	reader.at = sizeof(magic) + 8;
+	policy.flags = get_below(&reader, POLICY_FLAGS_ALL + 1, "has an unknown flag");
+	policy.uid = get32(&reader);
+	policy.gid = get32(&reader);
+	policy.limits.asked =
+		get_below(&reader, UINT32_C(1) << LIMIT_COUNT, "asks for an unknown limit");
+	policy.timeout_ns = get64(&reader);
+	get_limits(&reader, &policy.limits);
+	policy.user = get_string(&reader);
+	policy.home = get_path(&reader);
+	policy.shell = get_path(&reader);
+	policy.workspace = get_path(&reader);
+	policy.cwd = get_path(&reader);
+	get_zero(&reader);
+	reader.at = HEADER_BYTES;
+	get_sections(&reader, &policy);
+	if (reader.strings != length)
+		fault(&reader, "has strings that nothing names");
+	if (reader.fault)
+		return bad(error, reader.fault);
+	*ret_policy = policy;
+	return 0;
+}

@@ -1,0 +1,47 @@
+#include "policy/view.h"
+
+#include "base/arena.h"
+#include "base/path.h"
+
+#include <string.h>
+
+bool view_add(struct view *view, struct arena *arena, struct view_path path)
+{
+	struct view_path *grown;
+
+	if (view->count >= VIEW_LIMIT_PATHS)
+		return false;
+	grown = arena_push(arena, view->paths, view->count, sizeof(*view->paths));
+	if (!grown)
+		return false;
+	view->paths = grown;
+	view->paths[view->count++] = path;
+	return true;
+}
+
+const struct view_path *view_lookup(const struct view *view, const char *path)
+{
+	const struct view_path *best = NULL;
+
+	for (size_t i = 0; i < view->count; i++) {
+		const struct view_path *row = &view->paths[i];
+
+		if (!path_is_under(path, row->target))
+			continue;
+		if (row->class == PATH_HIDE)
+			return row;
+		/* of rows with one target the later one is the more special */
+		if (!best || strlen(row->target) >= strlen(best->target))
+			best = row;
+	}
+	return best;
+}
+
+const char *path_class_name(enum path_class class)
+{
+	static const char *const names[PATH_CLASS_COUNT] = { "read",	"write", "hide",
+							     "protect", "cache", "device",
+							     "link",	"file",	 "copy" };
+
+	return names[class];
+}

@@ -1,0 +1,22 @@
+#include "trace/change.h"
+
+#include "base/json.h"
+
+static const char *const kinds[CHANGE_KIND_COUNT] = { "created", "modified", "removed",
+						      "replaced" };
+static const char *const states[CHANGE_STATE_COUNT] = { "applied", "covered", "held" };
+
+void change_members(const struct change *change, struct json *json)
+{
+	json_string(json, "path", change->path);
+	json_string(json, "kind", kinds[change->kind]);
+	json_string(json, "state", states[change->state]);
+	json_unsigned(json, "window_us", change->window_ns / 1000);
+}
+
+void change_json(const struct change *change, struct json *json)
+{
+	json_object(json, NULL);
+	change_members(change, json);
+	json_object_end(json);
+}

@@ -1,0 +1,44 @@
+/*
+ * A change to a file that a task's action (or the host meanwhile) made. One shape for the
+ * result, the record and what is held back for review.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct json;
+
+enum change_kind {
+	CHANGE_CREATED,
+	CHANGE_MODIFIED,
+	CHANGE_REMOVED,
+	CHANGE_REPLACED, /* another object stands under the name */
+	CHANGE_KIND_COUNT,
+};
+
+enum change_state {
+	CHANGE_APPLIED, /* it is on the host */
+	CHANGE_COVERED, /* a hidden or protected name that was covered again */
+	CHANGE_HELD,	/* kept back for review */
+	CHANGE_STATE_COUNT,
+};
+
+struct change {
+	const char *path; /* inside of the box, clean */
+	enum change_kind kind;
+	enum change_state state;
+	uint64_t window_ns; /* COVERED: how long the name was uncovered, as far as we saw; else 0 */
+};
+
+/* One result lists at most this many; each further one is in the record alone. */
+#define CHANGE_LIMIT 1024
+
+struct change_list {
+	struct change items[CHANGE_LIMIT];
+	size_t count;
+};
+
+/* The members of the object, and the object. */
+void change_members(const struct change *change, struct json *json);
+void change_json(const struct change *change, struct json *json);

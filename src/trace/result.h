@@ -1,0 +1,97 @@
+/*
+ * What became of an action. Its JSON (docs/schema/result.schema.json) is what --json and
+ * --status-fd print and what the record keeps.
+ */
+#pragma once
+
+#include "policy/action.h"
+#include "policy/denial.h"
+#include "policy/held.h"
+#include "policy/layer.h"
+#include "policy/limit.h"
+#include "trace/change.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json;
+
+#define RESULT_VERSION 1
+
+enum result_end {
+	RESULT_EXITED,	       /* code */
+	RESULT_SIGNALED,       /* signal */
+	RESULT_TIMED_OUT,      /* the wall-clock limit */
+	RESULT_NOT_FOUND,      /* no such command in the box */
+	RESULT_NOT_EXECUTABLE, /* it cannot be executed */
+	RESULT_DENIED,	       /* refused before the start */
+	RESULT_FAILED,	       /* bawn itself failed; message says where */
+	RESULT_END_COUNT,
+};
+
+enum result_cause {
+	CAUSE_COMMAND,
+	CAUSE_POLICY,
+	CAUSE_LIMIT,
+	CAUSE_OPERATOR,
+	CAUSE_BAWN,
+	CAUSE_COUNT
+};
+
+/* One layer of the wall as it really was, read back from the kernel where that is possible. */
+struct result_layer {
+	enum layer layer;
+	enum enforcement enforcement;
+	char evidence[64]; /* "Seccomp 2", "canary EACCES", "planned" */
+};
+
+struct result_stream {
+	uint64_t bytes; /* that the command wrote */
+	bool ends_open; /* the last of them is no newline */
+};
+
+/* A limit that was reached. */
+struct limit_hit {
+	enum limit limit;
+	uint64_t value, usage; /* in the limit's unit; usage: what was seen, at least */
+	enum enforcement enforcement;
+	uint64_t grain_ns; /* ENFORCEMENT_POLLED: the longest delay */
+};
+
+struct result {
+	const struct action *action;
+	const char *policy_hash;
+	enum result_end end;
+	enum result_cause cause;
+	int code, signal;
+	bool core_dumped;
+	uint64_t started_wall_ns, duration_ns;
+	uint64_t user_us, system_us, peak_memory_bytes;
+	struct result_stream output, error;
+	struct result_layer layers[LAYER_COUNT];
+	size_t layer_count;
+	struct held limits[LIMIT_COUNT]; /* as they were held */
+	size_t limit_count;
+	struct limit_hit hits[LIMIT_COUNT]; /* each limit once */
+	size_t hit_count;
+	const struct denial_list *denials;
+	const struct change *changes;
+	size_t change_count;
+	const char *const *withheld; /* names of the caller's variables that were not passed */
+	size_t withheld_count;
+	const char *message; /* RESULT_FAILED and kin; NULL otherwise */
+};
+
+/* The exit status of `bawn run` for a result (docs/SPECIFICATION.md). */
+int result_status(const struct result *result);
+
+const char *result_end_name(enum result_end end);
+const char *result_cause_name(enum result_cause cause);
+
+/* The members of the object, and the object. */
+void result_members(const struct result *result, struct json *json);
+void result_json(const struct result *result, struct json *json);
+/* Its member `layers`. */
+void result_layers(const struct result *result, struct json *json);
+void limit_hit_members(const struct limit_hit *hit, struct json *json);

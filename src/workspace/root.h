@@ -1,0 +1,27 @@
+/*
+ * Which directory is the workspace, and where in it the command starts.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct arena;
+struct error;
+struct host;
+
+struct root {
+	const char *path; /* clean, real (no link in it), a directory of the caller's own */
+	const char *cwd;  /* clean, real, path itself or below it */
+	uint64_t device, inode;
+};
+
+/*
+ * workspace NULL: the current directory's git root, or the current directory. cwd NULL: the
+ * current directory where it lies in the workspace, else the workspace. Never /, the caller's
+ * home or an ancestor of it, nor a directory of somebody else: refused with the remedy.
+ */
+int root_find(const struct host *host, const char *workspace, const char *cwd, struct arena *arena,
+	      struct root *ret_root, struct error *error);
+
+/* A path as the user gave it, made absolute and real; -errno with a message that names it. */
+int root_resolve(const char *path, struct arena *arena, const char **ret_path, struct error *error);

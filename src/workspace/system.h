@@ -1,0 +1,17 @@
+/*
+ * The system part of a view: programs and libraries of the host, read-only, and a small /etc, of
+ * which what is small and has not changed a moment ago is shown by copy (base/copy.h).
+ */
+#pragma once
+
+struct arena;
+struct error;
+struct host;
+struct policy;
+
+/*
+ * Adds rows for what exists on this host. The policy's identity (user, uid, gid, home, shell)
+ * must be set; its rules are added to.
+ */
+int system_view(const struct host *host, struct arena *arena, struct policy *policy,
+		struct error *error);

@@ -1,0 +1,124 @@
+/*
+ * `bawn verify` against boxes that lack something: claims the whole plan, sets up a reduced one,
+ * and prints what differs. Shows that the battery fails when a layer is missing. Never installed.
+ *
+ *	verify-lab WITHOUT STATE-DIRECTORY
+ *
+ * WITHOUT is a layer's name, "read-only" (binds of the host are writable), "view" (it shows more
+ * than is claimed), "probe" (the probe dies at once) or "nothing". "hidden" and "protected" are
+ * names in the current directory. One line per difference: layer, attempt with its arguments,
+ * outcome, between tabs. Exit 0: nothing differs; 1: something does; 125: failure.
+ */
+#include "base/arena.h"
+#include "base/error.h"
+#include "broker/battery.h"
+#include "cli/request.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_left_out(const struct plan_op *op, const char *without)
+{
+	/* the listener stays: in the host's own network it is made all the same */
+	return strcmp(layer_name(op->layer), without) == 0 && op->kind != PLAN_LISTENER;
+}
+
+static void reduce(struct plan *plan, const char *without, struct arena *arena)
+{
+	struct plan_op *ops = arena_array(arena, plan->count, sizeof(*ops));
+	size_t count = 0;
+
+	for (size_t i = 0; ops && i < plan->count; i++) {
+		struct plan_op op = plan->ops[i];
+
+		if (strcmp(without, "environment") != 0 && is_left_out(&op, without))
+			continue;
+		if (strcmp(without, "read-only") == 0 && op.kind == PLAN_BIND)
+			op.flags &= ~(uint64_t)PLAN_READ_ONLY;
+		ops[count++] = op;
+	}
+	plan->ops = ops;
+	plan->count = count;
+}
+
+static void print(const struct battery *battery)
+{
+	for (size_t i = 0; i < battery->count; i++) {
+		const struct battery_row *row = &battery->rows[i];
+
+		if (row->passed)
+			continue;
+		printf("%s\t%s", layer_name(row->layer), battery_name(row));
+		for (size_t j = 0; j < row->shown; j++)
+			printf(" %s", row->arguments[j]);
+		printf("\t%s\n", row->outcome);
+	}
+}
+
+/* What the box is made from; with "view" it shows more than is claimed. */
+static int make(const struct request *request, const char *without, struct arena *arena,
+		struct effective *ret_enforced, struct error *error)
+{
+	struct request more = *request;
+	struct request_path paths[8];
+	enum effective_failure failure;
+	int result;
+
+	if (strcmp(without, "view") == 0) {
+		memcpy(paths, request->paths, request->path_count * sizeof(paths[0]));
+		paths[more.path_count++] = (struct request_path){
+			.class = PATH_READ, .path = "/var/log", .flag = "--read", .position = 9
+		};
+		more.paths = paths;
+	}
+	result = effective_make(&more, arena, ret_enforced, &failure, NULL, error);
+	if (result == 0)
+		reduce(&ret_enforced->plan, without, arena);
+	return result;
+}
+
+static int verify(const char *without, const char *state, struct arena *arena,
+		  struct battery *ret_battery, struct error *error)
+{
+	struct effective CLEANUP_EFFECTIVE claimed = EFFECTIVE_NONE;
+	struct effective CLEANUP_EFFECTIVE enforced = EFFECTIVE_NONE;
+	bool dies = strcmp(without, "probe") == 0;
+	char *command[] = { (char *)(uintptr_t)(dies ? "/usr/bin/false" : BATTERY_PROGRAM), NULL };
+	struct request_path paths[] = {
+		{ .class = PATH_HIDE, .path = "hidden", .flag = "--hide", .position = 1 },
+		{ .class = PATH_PROTECT, .path = "protected", .flag = "--protect", .position = 2 },
+	};
+	struct request request = { .state_path = state, .paths = paths, .path_count = 2 };
+	enum effective_failure failure;
+	struct action action;
+	int result = battery_prepare(&request, false, arena, error);
+
+	if (result == 0)
+		result = effective_make(&request, arena, &claimed, &failure, NULL, error);
+	if (result == 0)
+		result = make(&request, without, arena, &enforced, error);
+	if (result == 0)
+		result = request_action(&request, &enforced, arena, command, 1, &action, error);
+	if (result < 0)
+		return result;
+	if (strcmp(without, "environment") == 0)
+		action.environ = (const char *const *)environ;
+	return battery_run(&claimed, &enforced, &action, arena, ret_battery, error);
+}
+
+int main(int argc, char **argv)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	struct battery battery = { 0 };
+	struct error error = ERROR_NONE;
+
+	if (argc != 3)
+		return 99;
+	if (verify(argv[1], argv[2], &arena, &battery, &error) < 0) {
+		(void)fprintf(stderr, "verify-lab: %s\n", error.message);
+		return 125;
+	}
+	print(&battery);
+	return battery.failed ? 1 : 0;
+}
