@@ -224,9 +224,11 @@ static int hear(struct entering *entering)
 	if (message.type == ENTER_NOTIFY && message.fd_count == 1 &&
 	    entering->entered.notify_fd < 0) {
 		entering->entered.notify_fd = message.fds[0];
-	} else if (message.type == ENTER_EXECUTABLE && message.fd_count == 1) {
+	} else if (message.type == ENTER_EXECUTES && message.fd_count <= 1) {
 		fd_close(&entering->entered.executable_fd);
-		entering->entered.executable_fd = message.fds[0];
+		if (message.fd_count)
+			entering->entered.executable_fd = message.fds[0];
+		entering->announced = true;
 	} else if (message.type == ENTER_FAILED && message.length == sizeof(report)) {
 		memcpy(&report, message.bytes, sizeof(report));
 		entering->error = report.error;
@@ -390,6 +392,9 @@ static int settle(struct entering *entering)
 	if (process->pid <= 0)
 		return error_set(&entering->error, EPROTO,
 				 "the action's process ended before it was in the box");
+	if (!entering->announced)
+		return error_set(&entering->error, EPROTO,
+				 "the action's process was killed before its command began");
 	if (process->pidfd >= 0)
 		return 0;
 	/* unreaped and our own child, so the number is still its own */

@@ -105,6 +105,7 @@ struct entering {
 	struct entered entered; /* so far */
 	struct zygote *zygote;	/* that starts it; NULL: it was started by us */
 	int status_fd;		/* poll it for reading: there is something to do; -1 = none */
+	bool announced;		/* its process came as far as the exec */
 	int outcome;		/* negative errno that its process reported */
 	enum enter_failure failure;
 	struct error error;

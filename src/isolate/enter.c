@@ -360,16 +360,20 @@ static int do_seccomp(struct enter *enter, const struct plan_op *op, struct erro
 }
 
 /*
- * For the record: which file it is, from inside, since nobody outside can tell afterwards; a later
- * one of the search replaces it. Where that fails (a limit of few files) the record says that it is
- * not known.
+ * The last word before the exec. With it, for the record, comes which file it is, from inside, since
+ * nobody outside can tell afterwards; a later one of the search replaces it. Where that fails (a
+ * limit of few files) the record says that it is not known.
  */
-static void show_executable(const struct enter *enter, const char *path)
+static int announce(const struct enter *enter, const char *path)
 {
 	int CLEANUP_FD fd = open(path, O_PATH | O_CLOEXEC);
+	int result = -EBADF;
 
 	if (fd >= 0)
-		(void)message_send(enter->status_fd, ENTER_EXECUTABLE, NULL, 0, &fd, 1);
+		result = message_send(enter->status_fd, ENTER_EXECUTES, NULL, 0, &fd, 1);
+	if (result < 0)
+		result = message_send(enter->status_fd, ENTER_EXECUTES, NULL, 0, NULL, 0);
+	return result;
 }
 
 /* As execvp(3): a file that is no program is a script of /bin/sh. */
@@ -378,8 +382,10 @@ static int execute(struct enter *enter, const char *path)
 	const struct action *action = enter->action;
 	char *const *argv = (char *const *)(uintptr_t)action->argv;
 	char *const *environment = (char *const *)(uintptr_t)action->environ;
+	int result = announce(enter, path);
 
-	show_executable(enter, path);
+	if (result < 0)
+		return result;
 	(void)execve(path, argv, environment);
 	if (errno != ENOEXEC)
 		return -errno;

@@ -260,3 +260,18 @@ def test_the_injector_injects(place, injector):
         assert not (place.work / "started").exists() and BAWN in ran.args
     hit, ran = lab.fail(process, index, call + 1, errno.EPERM)
     assert not hit and ran.returncode == 0, ran
+
+
+def test_a_command_that_process_1_took_along_never_began(place, injector):
+    """Process 1 fails as the action's process waits for its word: killed with it, or told of it."""
+    lab = Lab(place, injector, False)
+    calls = lab.calls()
+    begins = next((process, index) for process, index, call in calls
+                  if process and call == NUMBERS["execveat"])
+    own = [found for found in calls if found[0] == begins[0] and found[1] > begins[1]]
+    assert len(own) >= 5, own
+    for process, index, call in own[:5]:
+        for _ in range(12):
+            hit, ran = lab.fail(process, index, call, errno.ENOSYS)
+            wrong = lab.complaint(ran, call) or lab.left()
+            assert hit and ran.returncode == 125 and not wrong, (call, wrong, ran)
