@@ -360,9 +360,9 @@ static int do_seccomp(struct enter *enter, const struct plan_op *op, struct erro
 }
 
 /*
- * The last word before the exec. With it, for the record, comes which file it is, from inside, since
- * nobody outside can tell afterwards; a later one of the search replaces it. Where that fails (a
- * limit of few files) the record says that it is not known.
+ * The last word before the exec. With it, for the record, comes which file it is, from inside,
+ * since nobody outside can tell afterwards; a later one of the search replaces it. Where that fails
+ * (a limit of few files) the record says that it is not known.
  */
 static int announce(const struct enter *enter, const char *path)
 {
