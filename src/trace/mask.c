@@ -37,37 +37,47 @@ struct walk {
 
 /* ---- names ---- */
 
-static bool is_word(const char *word, size_t length, const char *const *list, size_t count)
+struct word {
+	const char *text;
+	size_t length;
+};
+
+#define WORD(text)                     \
+	{                              \
+		text, sizeof(text) - 1 \
+	}
+#define LIST(list) list, sizeof(list) / sizeof((list)[0])
+
+static bool is_word(const char *word, size_t length, const struct word *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (strlen(list[i]) == length && strncasecmp(word, list[i], length) == 0)
+		if (list[i].length == length && strncasecmp(word, list[i].text, length) == 0)
 			return true;
 	return false;
 }
 
-static bool ends_in_word(const char *word, size_t length, const char *const *list, size_t count)
+static bool ends_in_word(const char *word, size_t length, const struct word *list, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		size_t tail = strlen(list[i]);
-
-		if (length >= tail && strncasecmp(word + length - tail, list[i], tail) == 0)
+	for (size_t i = 0; i < count; i++)
+		if (length >= list[i].length &&
+		    strncasecmp(word + length - list[i].length, list[i].text, list[i].length) == 0)
 			return true;
-	}
 	return false;
 }
-
-#define LIST(list) list, sizeof(list) / sizeof((list)[0])
 
 /* A word of a name; words are what underlines, dashes and dots part. */
 static bool is_secret_word(const char *word, size_t length)
 {
-	static const char *const whole[] = { "PASS",	"PWD",	   "PAT",    "AUTH",
-					     "COOKIE",	"COOKIES", "CREDS",  "CRED",
-					     "SSHPASS", "JWT",	   "BEARER", "SECRETS" };
-	static const char *const tails[] = { "TOKEN",	   "SECRET",	 "PASSWORD",	"PASSWD",
-					     "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "APIKEY",
-					     "ACCESSKEY",  "PRIVATEKEY", "SECRETKEY",	"APIKEYS",
-					     "PASSWORDS",  "AUTHKEY" };
+	static const struct word whole[] = { WORD("PASS"),  WORD("PWD"),    WORD("PAT"),
+					     WORD("AUTH"),  WORD("COOKIE"), WORD("COOKIES"),
+					     WORD("CREDS"), WORD("CRED"),   WORD("SSHPASS"),
+					     WORD("JWT"),   WORD("BEARER"), WORD("SECRETS") };
+	static const struct word tails[] = {
+		WORD("TOKEN"),	    WORD("SECRET"),	WORD("PASSWORD"),    WORD("PASSWD"),
+		WORD("PASSPHRASE"), WORD("CREDENTIAL"), WORD("CREDENTIALS"), WORD("APIKEY"),
+		WORD("ACCESSKEY"),  WORD("PRIVATEKEY"), WORD("SECRETKEY"),   WORD("APIKEYS"),
+		WORD("PASSWORDS"),  WORD("AUTHKEY")
+	};
 
 	return is_word(word, length, LIST(whole)) || ends_in_word(word, length, LIST(tails));
 }
@@ -75,20 +85,26 @@ static bool is_secret_word(const char *word, size_t length)
 bool mask_is_secret_name(const char *name)
 {
 	/* what a name is about when it ends so: where the secret is, or how many, or how */
-	static const char *const about[] = {
-		"SOCK",	       "SOCKET",   "FILE",	"PATH",	   "DIR",     "HOME",	  "URL",
-		"URI",	       "ENDPOINT", "HOST",	"PORT",	   "ID",      "TYPE",	  "NAME",
-		"USER",	       "USERNAME", "METHOD",	"MODE",	   "TTL",     "EXPIRY",	  "EXPIRES",
-		"LIMIT",       "COUNT",	   "LENGTH",	"SIZE",	   "PROMPT",  "COMMAND",  "CMD",
-		"HELPER",      "HEADER",   "ALGORITHM", "TIMEOUT", "ENABLED", "PROVIDER", "PLUGIN",
-		"PARALLELISM", "POLICY",   "LEVEL",	"DOMAIN",  "SCOPE",   "SCOPES",	  "REGION",
-		"VERSION",
+	static const struct word about[] = {
+		WORD("SOCK"),	  WORD("SOCKET"),   WORD("FILE"),      WORD("PATH"),
+		WORD("DIR"),	  WORD("HOME"),	    WORD("URL"),       WORD("URI"),
+		WORD("ENDPOINT"), WORD("HOST"),	    WORD("PORT"),      WORD("ID"),
+		WORD("TYPE"),	  WORD("NAME"),	    WORD("USER"),      WORD("USERNAME"),
+		WORD("METHOD"),	  WORD("MODE"),	    WORD("TTL"),       WORD("EXPIRY"),
+		WORD("EXPIRES"),  WORD("LIMIT"),    WORD("COUNT"),     WORD("LENGTH"),
+		WORD("SIZE"),	  WORD("PROMPT"),   WORD("COMMAND"),   WORD("CMD"),
+		WORD("HELPER"),	  WORD("HEADER"),   WORD("ALGORITHM"), WORD("TIMEOUT"),
+		WORD("ENABLED"),  WORD("PROVIDER"), WORD("PLUGIN"),    WORD("PARALLELISM"),
+		WORD("POLICY"),	  WORD("LEVEL"),    WORD("DOMAIN"),    WORD("SCOPE"),
+		WORD("SCOPES"),	  WORD("REGION"),   WORD("VERSION")
 	};
 	/* what opens nothing, though it is called a key, or a number of tokens */
-	static const char *const harmless[] = { "PUBLIC",  "GPG",  "PGP",    "CACHE", "PRIMARY",
-						"FOREIGN", "SORT", "HOST",   "INDEX", "MAX",
-						"MIN",	   "NUM",  "COMPOSE" };
-	static const char *const many[] = { "KEY", "KEYS", "TOKENS" };
+	static const struct word harmless[] = { WORD("PUBLIC"), WORD("GPG"),	 WORD("PGP"),
+						WORD("CACHE"),	WORD("PRIMARY"), WORD("FOREIGN"),
+						WORD("SORT"),	WORD("HOST"),	 WORD("INDEX"),
+						WORD("MAX"),	WORD("MIN"),	 WORD("NUM"),
+						WORD("COMPOSE") };
+	static const struct word many[] = { WORD("KEY"), WORD("KEYS"), WORD("TOKENS") };
 	const char *word = name, *before = NULL;
 	size_t before_length = 0;
 	bool is_secret = false;

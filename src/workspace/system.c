@@ -159,9 +159,11 @@ static void add_in_etc(struct gather *gather, int etc_fd, const char *name)
 /* True for the first component of a name in the table. */
 static bool is_first(const char *name, const char *first)
 {
-	size_t length = strlen(first);
+	size_t i = 0;
 
-	return strncmp(name, first, length) == 0 && (name[length] == '/' || name[length] == '\0');
+	while (first[i] && first[i] == name[i])
+		i++;
+	return !first[i] && (name[i] == '/' || name[i] == '\0');
 }
 
 /*
