@@ -224,11 +224,11 @@ static int hear(struct entering *entering)
 	if (message.type == ENTER_NOTIFY && message.fd_count == 1 &&
 	    entering->entered.notify_fd < 0) {
 		entering->entered.notify_fd = message.fds[0];
-	} else if (message.type == ENTER_EXECUTES && message.fd_count <= 1) {
-		fd_close(&entering->entered.executable_fd);
-		if (message.fd_count)
-			entering->entered.executable_fd = message.fds[0];
+	} else if (message.type == ENTER_EXECUTES && message.fd_count == 0) {
 		entering->announced = true;
+	} else if (message.type == ENTER_EXECUTABLE && message.fd_count == 1) {
+		fd_close(&entering->entered.executable_fd);
+		entering->entered.executable_fd = message.fds[0];
 	} else if (message.type == ENTER_FAILED && message.length == sizeof(report)) {
 		memcpy(&report, message.bytes, sizeof(report));
 		entering->error = report.error;

@@ -360,20 +360,16 @@ static int do_seccomp(struct enter *enter, const struct plan_op *op, struct erro
 }
 
 /*
- * The last word before the exec. With it, for the record, comes which file it is, from inside,
- * since nobody outside can tell afterwards; a later one of the search replaces it. Where that fails
- * (a limit of few files) the record says that it is not known.
+ * For the record: which file it is, from inside, since nobody outside can tell afterwards; a later
+ * one of the search replaces it. Where that fails (a limit of few files) the record says that it is
+ * not known.
  */
-static int announce(const struct enter *enter, const char *path)
+static void show_executable(const struct enter *enter, const char *path)
 {
 	int CLEANUP_FD fd = open(path, O_PATH | O_CLOEXEC);
-	int result = -EBADF;
 
 	if (fd >= 0)
-		result = message_send(enter->status_fd, ENTER_EXECUTES, NULL, 0, &fd, 1);
-	if (result < 0)
-		result = message_send(enter->status_fd, ENTER_EXECUTES, NULL, 0, NULL, 0);
-	return result;
+		(void)message_send(enter->status_fd, ENTER_EXECUTABLE, NULL, 0, &fd, 1);
 }
 
 /* As execvp(3): a file that is no program is a script of /bin/sh. */
@@ -382,10 +378,8 @@ static int execute(struct enter *enter, const char *path)
 	const struct action *action = enter->action;
 	char *const *argv = (char *const *)(uintptr_t)action->argv;
 	char *const *environment = (char *const *)(uintptr_t)action->environ;
-	int result = announce(enter, path);
 
-	if (result < 0)
-		return result;
+	show_executable(enter, path);
 	(void)execve(path, argv, environment);
 	if (errno != ENOEXEC)
 		return -errno;
@@ -445,6 +439,10 @@ static int do_exec(struct enter *enter, const struct plan_op *op, struct error *
 	result = box_listen(enter->box, true, error);
 	if (result < 0)
 		return result;
+	/* without this word an end of ours is no end of the command's */
+	result = message_send(enter->status_fd, ENTER_EXECUTES, NULL, 0, NULL, 0);
+	if (result < 0)
+		return error_errno(error, result, "telling that the command begins");
 	result = search(enter);
 	if (result == -ENOENT || result == -ENOTDIR) {
 		enter->failure = ENTER_NOT_FOUND;

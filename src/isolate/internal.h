@@ -11,15 +11,16 @@
 
 /* Messages of the supervisor-init edge (until the exec of init) and of an entering action. */
 enum box_message {
-	BOX_ERROR = 1,	/* struct error */
-	BOX_GO,		/* supervisor: the id maps are written */
-	BOX_LISTENER,	/* one descriptor */
-	BOX_READY,	/* init runs; bawn-init.c knows its number */
-	ENTER_NOTIFY,	/* one descriptor */
-	ENTER_EXECUTES, /* at most one descriptor (O_PATH): what is executed next */
-	ENTER_FAILED,	/* struct enter_report */
-	BOX_DEVPTS,	/* one descriptor */
-	ZYGOTE_ENTER,	/* in, out, err, status; one byte where they are a terminal */
+	BOX_ERROR = 1,	  /* struct error */
+	BOX_GO,		  /* supervisor: the id maps are written */
+	BOX_LISTENER,	  /* one descriptor */
+	BOX_READY,	  /* init runs; bawn-init.c knows its number */
+	ENTER_NOTIFY,	  /* one descriptor */
+	ENTER_EXECUTES,	  /* nothing: what comes now is the exec */
+	ENTER_EXECUTABLE, /* one descriptor (O_PATH): what is executed next */
+	ENTER_FAILED,	  /* struct enter_report */
+	BOX_DEVPTS,	  /* one descriptor */
+	ZYGOTE_ENTER,	  /* in, out, err, status; one byte where they are a terminal */
 };
 
 struct enter_report {
