@@ -133,6 +133,8 @@ static void begin_running(struct job *job)
 	result->started_wall_ns = clock_wall_ns();
 	job->started_ns = result->duration_ns = clock_monotonic_ns();
 	job->tell_ns = job->started_ns + TELL_NS;
+	/* the record has work of its own to do, now that the command has its processor */
+	job->task->has_work = true;
 	job->old_ns = result->duration_ns + YOUNG_NS;
 	if (job->options.action->timeout_ns)
 		job->deadline_ns = result->duration_ns + job->options.action->timeout_ns;
@@ -278,6 +280,14 @@ static void take_usage(struct result *result, const struct rusage *usage)
 	result->peak_memory_bytes = (uint64_t)usage->ru_maxrss * 1024u;
 }
 
+/* Told by the kernel as the last process that has the filter exits (do_exit(), Linux 6.11). */
+static bool has_lost_filter(const struct job *job)
+{
+	struct pollfd notify = { .fd = job->entered.notify_fd };
+
+	return notify.fd >= 0 && poll(&notify, 1, 0) == 1 && (notify.revents & POLLHUP);
+}
+
 static void reap(struct job *job)
 {
 	struct result *result = job->options.result;
@@ -287,6 +297,7 @@ static void reap(struct job *job)
 	if (wait4(job->entered.process.pid, &status, 0, &usage) < 0)
 		return;
 	job->state = JOB_ENDED;
+	job->is_gone |= has_lost_filter(job);
 	fd_close(&job->entered.process.pidfd);
 	take_usage(result, &usage);
 	if (result->end == RESULT_TIMED_OUT) {
@@ -326,6 +337,7 @@ void job_poll(const struct job *job, struct pollfd entries[static JOB_WATCHES])
  */
 static void lose_filter(struct job *job)
 {
+	job->is_gone = true;
 	fd_close(&job->entered.notify_fd);
 	if (!job->task->options.live)
 		task_kill(job->task);

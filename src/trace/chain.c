@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "trace/mask.h"
+#include "trace/spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,11 +51,17 @@ static void start(struct chain *chain, int fd, const char *prev, const struct ch
 int chain_create(int directory_fd, const char *name, const char *prev,
 		 const struct chain_origin *origin, struct chain *ret_chain)
 {
-	int fd = openat(directory_fd, name,
-			O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = spare_take(directory_fd, name);
 
+	/* the name is taken, or there is no spare that could be had, for whatever reason */
+	if (fd < 0 && fd != -EEXIST) {
+		fd = openat(directory_fd, name,
+			    O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0)
+			fd = -errno;
+	}
 	if (fd < 0)
-		return -errno;
+		return fd;
 	start(ret_chain, fd, prev, origin);
 	return 0;
 }

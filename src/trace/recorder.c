@@ -9,6 +9,7 @@
 #include "trace/ledger.h"
 #include "trace/record.h"
 #include "trace/secrets.h"
+#include "trace/spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -207,6 +208,12 @@ static bool work(struct event_sink *sink)
 			       .parent = parent,
 			       .body.executable = &identity.event };
 
+	/* while the action runs: the next task is not to wait for a new file (trace/spare.h) */
+	if (!recorder->has_spare) {
+		recorder->has_spare = true;
+		spare_make(recorder->store.tasks_fd);
+		return true;
+	}
 	/* one that is lost is counted */
 	if (identify_step(&recorder->identify, &identity, action, parent))
 		(void)!event_emit(sink, &event);
@@ -225,6 +232,8 @@ static int end(struct event_sink *sink, const char *cause, struct error *error)
 
 	if (!recorder->is_begun)
 		return 0;
+	/* nobody waits for a spare */
+	recorder->has_spare = true;
 	while (work(sink))
 		;
 	recorder->is_begun = false;

@@ -36,6 +36,7 @@ struct recorder {
 	uint64_t seen_ns, seen_wall_ns; /* both clocks at the last look at them */
 	uint64_t actions, lost, held;	/* held: not written yet */
 	bool is_begun;
+	bool has_spare; /* one was left for the next task */
 };
 
 #define RECORDER_NONE                                  \
