@@ -63,6 +63,7 @@ struct job {
 	struct joined *joined;	/* who watches it from elsewhere (broker/join.h) */
 	bool is_watched;	/* by the watchdog */
 	bool was_capped;	/* its output reached the cap */
+	bool is_gone;		/* seen to be: neither it nor what it started runs */
 	int asked;		/* signals that asked it to end */
 	uint64_t asked_ns;	/* when the first came */
 	int asked_signal;	/* which one it was */

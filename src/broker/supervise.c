@@ -151,7 +151,9 @@ int supervise(const struct supervise_options *options, struct denial_list *denia
 	join_finish(&one.job);
 	operate_close(&one.operate);
 	runtime_close(&one.runtime);
-	task_stop(&one.task);
+	/* where nothing is left of it, the kernel takes the box down while its end is recorded */
+	if (!one.job.is_gone || one.enforce.cgroup.count)
+		task_stop(&one.task);
 	enforce_end(&one.enforce);
 	job_conclude(&one.job);
 	if (keep_streams(&one.job) < 0 && !result->message)
