@@ -73,6 +73,15 @@ def descendants(root=None):
     return found
 
 
+def is_dead(pid):
+    """True also for one that has not been waited for: it has nothing open any more."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return True
+
+
 def reap():
     """Waits for what became ours and has ended already."""
     try:

@@ -117,23 +117,22 @@ class Lab:
         return [self.injector, *arguments, self.note, "--"]
 
     def all_calls(self):
-        """(process, index, call) of a good run."""
+        """(process, nth, call) of a good run, in the order of the calls."""
         assert self.run(*self.under("list")).returncode == 0
         return [tuple(map(int, line.split())) for line in self.note.read_text().splitlines()]
 
     def calls(self):
         """Those that can fail, without what comes before main()."""
         found = self.all_calls()
-        main = next(index for process, index, call in found
-                    if process == 0 and call == NUMBERS["fcntl"])
-        return [(process, index, call) for process, index, call in found
-                if call not in INFALLIBLE and (process or index >= main)]
+        main = found.index((0, 0, NUMBERS["fcntl"]))
+        return [one for at, one in enumerate(found)
+                if one[2] not in INFALLIBLE and (one[0] or at >= main)]
 
-    def fail(self, process, index, call, code):
+    def fail(self, process, nth, call, code):
         """Whether the call was met, and the run. A start makes some calls every other time only."""
         for _ in range(3):
             self.reset()
-            ran = self.run(*self.under("fail", process, index, call, code))
+            ran = self.run(*self.under("fail", process, nth, call, code))
             if self.note.read_text() == "hit\n":
                 return True, ran
         return False, ran
@@ -201,39 +200,42 @@ def check_good(lab):
     assert lab.weaker(lab.run().stdout) is None
 
 
-def chosen(lab, sample=SAMPLE):
-    """(process, index, call, error) to try, and how many there are."""
+def chosen(lab):
+    """(process, nth, call, error) to try, in this order, and how many there are."""
     cases = [(*call, code) for call in lab.calls() for code in ERRORS]
     total = len(cases)
     cases = cases[PART - 1::PARTS]
     if not SOAK:
-        cases = random.Random(SEED).sample(cases, min(sample, len(cases)))
+        random.Random(SEED).shuffle(cases)
     return cases, total
 
 
 def check_faults(lab, what, sample=SAMPLE):
-    cases, total = chosen(lab, sample)
-    complaints, missed, refused = [], 0, 0
+    cases, total = chosen(lab)
+    complaints, met, missed, refused = [], 0, 0, 0
     began = time.monotonic()
-    for process, index, call, code in cases:
-        hit, ran = lab.fail(process, index, call, code)
-        missed += not hit
+    for process, nth, call, code in cases:
+        if not SOAK and met == sample:
+            break
+        hit, ran = lab.fail(process, nth, call, code)
+        met, missed = met + hit, missed + (not hit)
         refused += ran.returncode != 0
         wrong = lab.complaint(ran, call) or lab.left()
         after = lab.run()
         wrong = wrong or (after.returncode and f"the next run fails: {after.stderr}") or \
             (lab.weaker(after.stdout) and f"the next run: {lab.weaker(after.stdout)}")
         if wrong:
-            complaints.append(f"process {process} call {index} ({call}) {errno.errorcode[code]}: "
+            complaints.append(f"process {process} call {call}/{nth} {errno.errorcode[code]}: "
                               f"{wrong}\n    status {ran.returncode}, {ran.stderr.strip()[:300]!r}")
             print(complaints[-1], flush=True)  # as it is found: a complete run is long
             lab.clear()
-    print(f"{len(cases)} of {total} faults ({what}, as {'root' if IS_ROOT else 'user'}): "
-          f"{refused} refused, {len(cases) - refused} harmless, {missed} not met, "
+    print(f"{met} of {total} faults ({what}, as {'root' if IS_ROOT else 'user'}): "
+          f"{refused} refused, {met + missed - refused} harmless, {missed} others not met, "
           f"{time.monotonic() - began:.0f} s")
-    assert not complaints, f"{len(complaints)} of {len(cases)}:\n" + "\n".join(complaints)
-    assert missed <= len(cases) // 20, f"{missed} of {len(cases)} faults were not met"
-    assert refused > len(cases) // 4, "hardly any fault was felt: the injector does not work"
+    assert not complaints, f"{len(complaints)} of {met}:\n" + "\n".join(complaints)
+    # a call that a run makes or does not, as it is faster or slower than another process
+    assert missed <= 1 + met // 10, f"{missed} faults were not met beside {met}"
+    assert refused > met // 4, "hardly any fault was felt: the injector does not work"
 
 
 @pytest.mark.parametrize("start", ["first", "later"])
@@ -252,13 +254,13 @@ def test_the_injector_injects(place, injector):
     filters = [found for found in calls if found[0] > 0 and found[2] == 317]  # seccomp(2)
     assert len(filters) == 2, "process 1's and the command's"
     # the command's is the younger process; which of the two is filtered first is a race
-    process, index, call = max(filters)
+    process, nth, call = max(filters)
     # each time: the word of process 1, which is not awaited any more, is nobody's end
     for _ in range(8):
-        hit, ran = lab.fail(process, index, call, errno.EPERM)
+        hit, ran = lab.fail(process, nth, call, errno.EPERM)
         assert hit and ran.returncode == 125 and "not permitted" in ran.stderr, ran
         assert not (place.work / "started").exists() and BAWN in ran.args
-    hit, ran = lab.fail(process, index, call + 1, errno.EPERM)
+    hit, ran = lab.fail(process, nth + 1000, call, errno.EPERM)
     assert not hit and ran.returncode == 0, ran
 
 
@@ -266,12 +268,12 @@ def test_a_command_that_process_1_took_along_never_began(place, injector):
     """Process 1 fails as the action's process waits for its word: killed with it, or told of it."""
     lab = Lab(place, injector, False)
     calls = lab.calls()
-    begins = next((process, index) for process, index, call in calls
+    begins = next(at for at, (process, _, call) in enumerate(calls)
                   if process and call == NUMBERS["execveat"])
-    own = [found for found in calls if found[0] == begins[0] and found[1] > begins[1]]
+    own = [found for found in calls[begins + 1:] if found[0] == calls[begins][0]]
     assert len(own) >= 5, own
-    for process, index, call in own[:5]:
-        for _ in range(12):
-            hit, ran = lab.fail(process, index, call, errno.ENOSYS)
+    for process, nth, call in own[:5]:
+        for _ in range(6):
+            hit, ran = lab.fail(process, nth, call, errno.ENOSYS)
             wrong = lab.complaint(ran, call) or lab.left()
             assert hit and ran.returncode == 125 and not wrong, (call, wrong, ran)

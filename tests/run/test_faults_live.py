@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from boxed import BAWN, IS_ROOT, descendants, eventually, reap
+from boxed import BAWN, IS_ROOT, descendants, eventually, is_dead, reap
 from live import live
 from test_faults import INFALLIBLE, LIMIT_S, SAMPLE, Lab, check_faults, check_good, injector
 
@@ -46,8 +46,9 @@ class StartLab(Lab):
     def calls(self):
         """The supervisor's up to its greeting: then its start is over."""
         found = super().calls()
-        last = max(index for process, index, call in found if process == 1 and call == WRITE)
-        return [one for one in found if one[0] != 1 or one[1] <= last]
+        last = max(at for at, (process, _, call) in enumerate(found)
+                   if process == 1 and call == WRITE)
+        return [one for at, one in enumerate(found) if one[0] != 1 or at <= last]
 
 
 class ActionLab(Lab):
@@ -106,8 +107,11 @@ class ActionLab(Lab):
         if not self.task:
             self.begin()
         # one that is made anew is made under the injector
-        for pid in self.zygotes():
+        ended = self.zygotes()
+        for pid in ended:
             os.kill(pid, signal.SIGKILL)
+        # one that is still dying would be asked, and take the action with it
+        assert eventually(lambda: all(map(is_dead, ended)))
         ran = self.execute(*prefix, BAWN, "task", "exec", *self.place.options, self.task,
                            *self.action)
         self.gone = False

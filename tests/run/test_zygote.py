@@ -14,7 +14,9 @@ __all__ = ["live"]
 LONG = "x" * (96 * 1024)
 WAYS = {"zygote": "x", "copy": LONG}
 LOOK = """
-grep -E '^(Umask|Uid|Gid|Groups|Sig(Blk|Ign|Cgt)|Cap|NoNewPrivs|Seccomp|Specul)' /proc/$$/status
+# by the shell itself: while it makes a child its signals are blocked
+while read -r key value; do case $key in Umask*|Uid*|Gid*|Groups*|SigBlk*|SigIgn*|SigCgt*|Cap*|\
+NoNewPrivs*|Seccomp*|Specul*) printf '%s\t%s\n' "$key" "$value";; esac; done </proc/$$/status
 cat /proc/$$/oom_score_adj /proc/$$/limits /proc/$$/cgroup
 echo fds $(ls /proc/$$/fd)
 echo "session $(($(cut -d' ' -f6 /proc/$$/stat) - $$))"

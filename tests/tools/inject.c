@@ -1,13 +1,14 @@
 /*
  * Fails one system call of a program, or of a process that it makes, chosen by number.
  *
- *   inject list FILE -- COMMAND...                    writes "process index call" for each call
- *   inject fail PROCESS INDEX CALL ERRNO FILE -- COMMAND...
+ *   inject list FILE -- COMMAND...                    writes "process nth call" for each call
+ *   inject fail PROCESS NTH CALL ERRNO FILE -- COMMAND...
  *                                                     fails that one; writes "hit" when it was met
  *   inject of PID list|fail...                        those of another program that runs already,
  *                                                     while the command does, which is not traced
  *
- * Processes are numbered in the order in which they were made, calls in each process from 0 on.
+ * Processes are numbered in the order in which they were made; a call is the nth of its kind in its
+ * process, from 0 on: how often a loop polls on a busy host does not number the others anew.
  * Everything ends with the second exec of a process (the first is the program's own, or that of
  * process 1 of a box, which goes on): from then on nothing is traced any more. The exit status is
  * the command's own, or 128 + signal.
@@ -41,15 +42,18 @@ enum { INFO_ENTRY = 1, GET_SYSCALL_INFO = 0x420e };
 /* A start makes five or six; a command is no longer traced when it runs. */
 #define PROCESS_LIMIT 64
 
+/* Above those of all architectures. */
+#define CALL_LIMIT 1024
+
 struct tracee {
 	pid_t pid;
-	long calls;
-	bool failing; /* the result of the call that it is in is ours */
+	long calls[CALL_LIMIT]; /* so far, of each kind */
+	bool failing;		/* the result of the call that it is in is ours */
 };
 
 struct wanted {
 	bool fail;
-	long process, index, call, code;
+	long process, nth, call, code;
 };
 
 static struct tracee tracees[PROCESS_LIMIT];
@@ -77,16 +81,16 @@ static void set_word(pid_t pid, size_t offset, long value)
 static void enter_call(int number, long call, const struct wanted *wanted, FILE *out)
 {
 	struct tracee *tracee = &tracees[number];
-	long index = tracee->calls;
+	long nth;
 
-	if (!begun)
+	if (!begun || call < 0 || call >= CALL_LIMIT)
 		return;
-	tracee->calls++;
+	nth = tracee->calls[call]++;
 	if (!wanted->fail) {
-		(void)fprintf(out, "%d %ld %ld\n", number, index, call);
+		(void)fprintf(out, "%d %ld %ld\n", number, nth, call);
 		return;
 	}
-	if (number != wanted->process || index != wanted->index || call != wanted->call)
+	if (number != wanted->process || nth != wanted->nth || call != wanted->call)
 		return;
 	(void)fprintf(out, "hit\n");
 	tracee->failing = true;
@@ -158,7 +162,8 @@ static enum __ptrace_request how_to_go_on(int number, bool released, const struc
 		return PTRACE_SYSCALL;
 	if (released)
 		return PTRACE_DETACH;
-	if (wanted->fail && (number != wanted->process || tracees[number].calls > wanted->index))
+	if (wanted->fail && (number != wanted->process ||
+			     tracees[number].calls[wanted->call % CALL_LIMIT] > wanted->nth))
 		return PTRACE_CONT;
 	return PTRACE_SYSCALL;
 }
@@ -197,7 +202,7 @@ static int trace(pid_t main_pid, const struct wanted *wanted, FILE *out)
 static int usage(void)
 {
 	(void)fprintf(stderr, "usage: inject list FILE -- COMMAND...\n"
-			      "       inject fail PROCESS INDEX CALL ERRNO FILE -- COMMAND...\n"
+			      "       inject fail PROCESS NTH CALL ERRNO FILE -- COMMAND...\n"
 			      "       inject of PID list|fail...\n");
 	return 99;
 }
@@ -250,7 +255,7 @@ int main(int argc, char **argv)
 		return usage();
 	if (wanted.fail) {
 		wanted.process = strtol(argv[2], NULL, 10);
-		wanted.index = strtol(argv[3], NULL, 10);
+		wanted.nth = strtol(argv[3], NULL, 10);
 		wanted.call = strtol(argv[4], NULL, 10);
 		wanted.code = strtol(argv[5], NULL, 10);
 	}
