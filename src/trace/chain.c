@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "trace/mask.h"
-#include "trace/spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,29 +40,11 @@ void chain_origin_gather(struct arena *arena, struct chain_origin *ret_origin)
 		       strnlen(name.nodename, sizeof(ret_origin->host) - 1));
 }
 
-static void start(struct chain *chain, int fd, const char *prev, const struct chain_origin *origin)
+void chain_create(int fd, const char *prev, const struct chain_origin *origin,
+		  struct chain *ret_chain)
 {
-	*chain = (struct chain){ .fd = fd, .origin = origin, .buffer.arena = origin->arena };
-	memcpy(chain->prev, prev, sizeof(chain->prev));
-	memcpy(chain->last, prev, sizeof(chain->last));
-}
-
-int chain_create(int directory_fd, const char *name, const char *prev,
-		 const struct chain_origin *origin, struct chain *ret_chain)
-{
-	int fd = spare_take(directory_fd, name);
-
-	/* the name is taken, or there is no spare that could be had, for whatever reason */
-	if (fd < 0 && fd != -EEXIST) {
-		fd = openat(directory_fd, name,
-			    O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd < 0)
-			fd = -errno;
-	}
-	if (fd < 0)
-		return fd;
-	start(ret_chain, fd, prev, origin);
-	return 0;
+	*ret_chain = (struct chain){ .fd = fd, .origin = origin, .buffer.arena = origin->arena };
+	chain_follow(ret_chain, prev);
 }
 
 void chain_follow(struct chain *chain, const char *prev)
@@ -192,7 +173,7 @@ int chain_resume(int fd, const char *prev, const struct chain_origin *origin,
 	int result;
 
 	*ret_torn = (struct chain_torn){ 0 };
-	start(&chain, fd, prev, origin);
+	chain_create(fd, prev, origin, &chain);
 	result = resume(&chain, ret_torn);
 	if (result < 0) {
 		fd_close(&fd);

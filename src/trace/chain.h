@@ -68,10 +68,9 @@ struct chain_record {
 	uint64_t wall_ns, monotonic_ns; /* 0: now */
 };
 
-/* Makes an empty chain; prev: what its first record follows. -EEXIST where there is one. */
-int chain_create(int directory_fd, const char *name, const char *prev,
-		 const struct chain_origin *origin, struct chain *ret_chain)
-	__attribute__((warn_unused_result));
+/* A chain in an empty file (O_APPEND), which it takes; prev: what its first record follows. */
+void chain_create(int fd, const char *prev, const struct chain_origin *origin,
+		  struct chain *ret_chain);
 
 /* What the first record of an empty chain follows, where it was not known when it was made. */
 void chain_follow(struct chain *chain, const char *prev);

@@ -211,7 +211,7 @@ static bool work(struct event_sink *sink)
 	/* while the action runs: the next task is not to wait for a new file (trace/spare.h) */
 	if (!recorder->has_spare) {
 		recorder->has_spare = true;
-		spare_make(recorder->store.tasks_fd);
+		spare_make(&recorder->store);
 		return true;
 	}
 	/* one that is lost is counted */
@@ -323,10 +323,10 @@ int recorder_begin(struct recorder *recorder, const struct recorder_options *opt
 	if (result < 0)
 		return result;
 	name_of(options->task, name);
-	result = chain_create(recorder->store.tasks_fd, name, CHAIN_NO_HASH, &recorder->origin,
-			      &recorder->chain);
+	result = spare_take(&recorder->store, name);
 	if (result < 0)
 		return error_errno(error, result, "trace/tasks/%s", name);
+	chain_create(result, CHAIN_NO_HASH, &recorder->origin, &recorder->chain);
 	recorder->chain.mask = &recorder->mask;
 	/* as long as it is held, the task lives */
 	if (flock(recorder->chain.fd, LOCK_EX | LOCK_NB) < 0)

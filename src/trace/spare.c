@@ -1,6 +1,7 @@
 #include "trace/spare.h"
 
 #include "base/fd.h"
+#include "trace/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +13,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAME_BYTES 16
+#define DIRECTORY "spares"
+#define PATH_BYTES (sizeof(DIRECTORY) + 11)
 
-static void name_of(unsigned number, char ret_name[static NAME_BYTES])
+static void path_of(unsigned number, char ret_path[static PATH_BYTES])
 {
-	(void)snprintf(ret_name, NAME_BYTES, "spare-%u", number);
+	(void)snprintf(ret_path, PATH_BYTES, DIRECTORY "/%u", number);
 }
 
 /* What was made here and not used, nor is anybody's else. */
@@ -29,13 +31,13 @@ static bool is_fresh(int fd)
 	       (status.st_mode & 07777) == 0600;
 }
 
-static int rename_one(int directory_fd, const char *name)
+static int rename_one(const struct trace_store *store, const char *name)
 {
 	for (unsigned i = 0; i < SPARE_COUNT; i++) {
-		char spare[NAME_BYTES];
+		char spare[PATH_BYTES];
 
-		name_of(i, spare);
-		if (syscall(SYS_renameat2, directory_fd, spare, directory_fd, name,
+		path_of(i, spare);
+		if (syscall(SYS_renameat2, store->fd, spare, store->tasks_fd, name,
 			    RENAME_NOREPLACE) == 0)
 			return 0;
 		if (errno != ENOENT)
@@ -44,32 +46,42 @@ static int rename_one(int directory_fd, const char *name)
 	return -ENOENT;
 }
 
-int spare_take(int directory_fd, const char *name)
+static int open_renamed(const struct trace_store *store, const char *name)
 {
-	int CLEANUP_FD fd = -1;
-	int result = rename_one(directory_fd, name);
+	int CLEANUP_FD fd = openat(store->tasks_fd, name,
+				   O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	if (result < 0)
-		return result;
-	fd = openat(directory_fd, name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 && is_fresh(fd))
 		return TAKE_FD(fd);
-	/* none of ours, whatever it is: a chain does not begin in it */
-	return unlinkat(directory_fd, name, 0) < 0 ? -errno : -ENOENT;
+	/* none of ours, whatever it is: no chain begins in it */
+	return unlinkat(store->tasks_fd, name, 0) < 0 ? -errno : -ENOENT;
 }
 
-void spare_make(int directory_fd)
+int spare_take(const struct trace_store *store, const char *name)
 {
-	for (unsigned i = 0; i < SPARE_COUNT; i++) {
-		char spare[NAME_BYTES];
-		int fd;
+	int result = rename_one(store, name);
+	int fd = result == 0 ? open_renamed(store, name) : result;
 
-		name_of(i, spare);
-		fd = openat(directory_fd, spare,
-			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd < 0 && errno == EEXIST)
-			continue;
-		fd_close(&fd);
-		return;
+	/* the name is taken, or there is no spare that could be had, for whatever reason */
+	if (fd >= 0 || fd == -EEXIST)
+		return fd;
+	fd = openat(store->tasks_fd, name,
+		    O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+void spare_make(const struct trace_store *store)
+{
+	int CLEANUP_FD directory_fd = trace_store_below(store, DIRECTORY);
+
+	for (unsigned i = 0; directory_fd >= 0 && i < SPARE_COUNT; i++) {
+		char path[PATH_BYTES];
+		int CLEANUP_FD fd = -1;
+
+		path_of(i, path);
+		fd = openat(store->fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
+		if (fd >= 0 || errno != EEXIST)
+			return;
 	}
 }
