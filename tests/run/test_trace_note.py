@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from boxed import BAWN, LIMIT_S, ROOT, eventually, place
+from boxed import BAWN, LIMIT_S, ROOT, eventually, is_dead, place
 from live import kill_later, live
 
 __all__ = ["live", "place"]
@@ -261,7 +261,9 @@ def test_secrets_are_not_written(live):
 
 def test_a_supervisor_that_was_killed(live):
     task = live.begin()
-    os.kill(live.one()["pid"], signal.SIGKILL)
+    supervisor = live.one()["pid"]
+    os.kill(supervisor, signal.SIGKILL)
+    assert eventually(lambda: is_dead(supervisor))
     noted(live, task, "it died")
     assert [r["body"]["text"] for r in in_ledger(live, task)] == ["it died"]
     # the next start marks the end of its chain, behind the note

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from boxed import descendants, eventually, reap
+from boxed import descendants, eventually, is_dead, reap
 from live import kill_later, live
 
 __all__ = ["live"]
@@ -100,6 +100,8 @@ def test_one_that_was_killed_is_replaced(live):
     enter(live, task, "true")
     before = zygote(live)
     os.kill(before, signal.SIGKILL)
+    # what one that is still dying is asked is lost with it
+    assert eventually(lambda: is_dead(before))
     ran = enter(live, task, "echo again")
     assert (ran.status, ran.out) == (0, "again\n"), ran
     assert zygote(live) != before
