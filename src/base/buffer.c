@@ -1,6 +1,7 @@
 #include "base/buffer.h"
 
 #include "base/arena.h"
+#include "base/bytes.h"
 #include "base/utf8.h"
 
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 /* What most texts fit in: growing costs more than what is not used. */
 #define FIRST_BYTES 2048
 
-static bool reserve(struct buffer *buffer, size_t more)
+static bool grow(struct buffer *buffer, size_t more)
 {
 	size_t needed, capacity = buffer->capacity ? buffer->capacity : FIRST_BYTES;
 	char *grown;
@@ -21,8 +22,6 @@ static bool reserve(struct buffer *buffer, size_t more)
 		buffer->failed = true;
 		return false;
 	}
-	if (needed < buffer->capacity)
-		return true;
 	while (capacity <= needed)
 		capacity *= 2;
 	grown = buffer->arena ? arena_allocate(buffer->arena, capacity) :
@@ -38,19 +37,19 @@ static bool reserve(struct buffer *buffer, size_t more)
 	return true;
 }
 
+/* Room for `more` bytes and a NUL. */
+static inline bool reserve(struct buffer *buffer, size_t more)
+{
+	return (!buffer->failed && more < buffer->capacity - buffer->length) || grow(buffer, more);
+}
+
 void buffer_append(struct buffer *buffer, const void *bytes, size_t length)
 {
 	if (!reserve(buffer, length))
 		return;
-	if (length)
-		memcpy(buffer->data + buffer->length, bytes, length);
+	bytes_copy(buffer->data + buffer->length, bytes, length);
 	buffer->length += length;
 	buffer->data[buffer->length] = '\0';
-}
-
-void buffer_text(struct buffer *buffer, const char *text)
-{
-	buffer_append(buffer, text, strlen(text));
 }
 
 void buffer_byte(struct buffer *buffer, char byte)
@@ -71,40 +70,84 @@ void buffer_unsigned(struct buffer *buffer, uint64_t value)
 
 void buffer_format(struct buffer *buffer, const char *format, ...)
 {
+	/* most texts fit: then they are made once */
+	size_t room = buffer->failed ? 0 : buffer->capacity - buffer->length;
 	va_list arguments;
 	int length;
 
 	va_start(arguments, format);
-	length = vsnprintf(NULL, 0, format, arguments);
+	length = vsnprintf(room ? buffer->data + buffer->length : NULL, room, format, arguments);
 	va_end(arguments);
 	if (length < 0 || !reserve(buffer, (size_t)length)) {
 		buffer->failed = true;
+		/* without what fitted of it */
+		if (room)
+			buffer->data[buffer->length] = '\0';
 		return;
 	}
-	va_start(arguments, format);
-	(void)vsnprintf(buffer->data + buffer->length, (size_t)length + 1, format, arguments);
-	va_end(arguments);
+	if ((size_t)length >= room) {
+		va_start(arguments, format);
+		(void)vsnprintf(buffer->data + buffer->length, (size_t)length + 1, format,
+				arguments);
+		va_end(arguments);
+	}
 	buffer->length += (size_t)length;
+}
+
+/* How many bytes from `text` on are ASCII that is seen. */
+static size_t seen_length(const char *text, size_t left)
+{
+	size_t done = 0;
+
+	for (; left - done >= sizeof(bytes16); done += sizeof(bytes16)) {
+		bytes16 some = bytes16_load(text + done);
+		unsigned hidden = bytes16_mask((some < 0x20) | (some == 0x7f));
+
+		if (hidden)
+			return done + (unsigned)__builtin_ctz(hidden);
+	}
+	while (done < left && text[done] >= 0x20 && text[done] < 0x7f)
+		done++;
+	return done;
+}
+
+/* As \xNN. */
+static void put_hidden(struct buffer *buffer, const char *bytes, size_t length)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < length; i++) {
+		unsigned char byte = (unsigned char)bytes[i];
+		const char text[] = { '\\', 'x', digits[byte >> 4], digits[byte & 15] };
+
+		buffer_append(buffer, text, sizeof(text));
+	}
+}
+
+void buffer_visible_bytes(struct buffer *buffer, const char *bytes, size_t length)
+{
+	while (length) {
+		size_t step = seen_length(bytes, length);
+		bool is_seen = step > 0;
+		uint32_t point;
+
+		if (!is_seen) {
+			step = utf8_decode(bytes, length, &point);
+			is_seen = step && utf8_is_visible(point);
+			step = step ? step : 1;
+		}
+		if (is_seen)
+			buffer_append(buffer, bytes, step);
+		else
+			put_hidden(buffer, bytes, step);
+		bytes += step;
+		length -= step;
+	}
 }
 
 void buffer_visible(struct buffer *buffer, const char *text)
 {
-	size_t left = strlen(text);
-
-	while (left) {
-		uint32_t point;
-		size_t length = utf8_decode(text, left, &point);
-
-		if (length && utf8_is_visible(point)) {
-			buffer_append(buffer, text, length);
-		} else {
-			length = length ? length : 1;
-			for (size_t i = 0; i < length; i++)
-				buffer_format(buffer, "\\x%02x", (unsigned char)text[i]);
-		}
-		text += length;
-		left -= length;
-	}
+	buffer_visible_bytes(buffer, text, strlen(text));
 }
 
 void buffer_free(struct buffer *buffer)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A result or an explanation is at most this long; more is a fault of the builder. */
 #define BUFFER_LIMIT_BYTES (64u * 1024 * 1024)
@@ -26,7 +27,11 @@ struct buffer {
 };
 
 void buffer_append(struct buffer *buffer, const void *bytes, size_t length);
-void buffer_text(struct buffer *buffer, const char *text);
+/* Inline, so that the length of a constant is one. */
+static inline void buffer_text(struct buffer *buffer, const char *text)
+{
+	buffer_append(buffer, text, strlen(text));
+}
 void buffer_byte(struct buffer *buffer, char byte);
 void buffer_unsigned(struct buffer *buffer, uint64_t value);
 void buffer_format(struct buffer *buffer, const char *format, ...)
@@ -34,6 +39,8 @@ void buffer_format(struct buffer *buffer, const char *format, ...)
 
 /* Appends bytes for a person's terminal: control, bidi and invalid UTF-8 bytes come as \xNN. */
 void buffer_visible(struct buffer *buffer, const char *text);
+/* The same for bytes with a length, NULs among them. */
+void buffer_visible_bytes(struct buffer *buffer, const char *bytes, size_t length);
 
 void buffer_free(struct buffer *buffer);
 

@@ -5,15 +5,11 @@
  */
 #include "base/json_read.h"
 
+#include "base/bytes.h"
 #include "base/utf8.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
-
-/* Eight bytes at once: what stands for each of them when it is looked for. */
-#define ONES UINT64_C(0x0101010101010101)
-#define HIGHS UINT64_C(0x8080808080808080)
 
 void json_read_begin(struct json_reader *reader, const void *bytes, size_t length,
 		     unsigned depth_limit)
@@ -39,16 +35,19 @@ static void fail_at(struct json_reader *reader, size_t at, enum json_fault fault
 	json_read_fail(reader, fault);
 }
 
-static int peek(const struct json_reader *reader)
+static inline int peek(const struct json_reader *reader)
 {
 	return reader->at < reader->length ? (unsigned char)reader->bytes[reader->at] : -1;
 }
 
-static void skip_white(struct json_reader *reader)
+static inline void skip_white(struct json_reader *reader)
 {
 	while (reader->at < reader->length) {
 		char byte = reader->bytes[reader->at];
 
+		/* what we wrote has none */
+		if (byte > ' ')
+			return;
 		if (byte != ' ' && byte != '\n' && byte != '\r' && byte != '\t')
 			return;
 		reader->at++;
@@ -61,7 +60,7 @@ static void fail_here(struct json_reader *reader)
 	json_read_fail(reader, reader->at < reader->length ? JSON_SYNTAX : JSON_SHORT);
 }
 
-static bool take(struct json_reader *reader, char byte)
+static inline bool take(struct json_reader *reader, char byte)
 {
 	if (reader->fault)
 		return false;
@@ -110,32 +109,36 @@ enum json_type json_read_type(struct json_reader *reader)
 	}
 }
 
-/* Goes to a value of this type. */
-static bool expect(struct json_reader *reader, enum json_type type)
+/* A value comes: the outermost is one alone. */
+static inline bool begin_value(struct json_reader *reader)
 {
-	enum json_type found = json_read_type(reader);
-
 	if (reader->fault)
 		return false;
 	if (!reader->depth && reader->has_value)
 		json_read_fail(reader, JSON_BEHIND);
-	else if (found != type)
-		json_read_fail(reader, found == JSON_NOTHING ? JSON_SHORT : JSON_TYPE);
 	reader->has_value = true;
+	return !reader->fault;
+}
+
+/* Goes to a value of this type. */
+static inline bool expect(struct json_reader *reader, enum json_type type)
+{
+	enum json_type found = json_read_type(reader);
+
+	if (begin_value(reader) && found != type)
+		json_read_fail(reader, found == JSON_NOTHING ? JSON_SHORT : JSON_TYPE);
 	return !reader->fault;
 }
 
 /* Levels */
 
-static bool is_object(const struct json_reader *reader)
+static inline bool is_object(const struct json_reader *reader)
 {
 	return reader->kind >> (reader->depth - 1) & 1;
 }
 
 static void enter(struct json_reader *reader, enum json_type type)
 {
-	if (!expect(reader, type))
-		return;
 	if (reader->depth == reader->depth_limit) {
 		json_read_fail(reader, JSON_DEEP);
 		return;
@@ -148,7 +151,7 @@ static void enter(struct json_reader *reader, enum json_type type)
 }
 
 /* Goes to the next item of the innermost level; false when it is left. */
-static bool next(struct json_reader *reader, bool object)
+static inline bool next(struct json_reader *reader, bool object)
 {
 	if (!reader->fault && (!reader->depth || is_object(reader) != object))
 		json_read_fail(reader, JSON_TYPE);
@@ -169,12 +172,14 @@ static bool next(struct json_reader *reader, bool object)
 
 void json_read_object(struct json_reader *reader)
 {
-	enter(reader, JSON_OBJECT);
+	if (expect(reader, JSON_OBJECT))
+		enter(reader, JSON_OBJECT);
 }
 
 void json_read_array(struct json_reader *reader)
 {
-	enter(reader, JSON_ARRAY);
+	if (expect(reader, JSON_ARRAY))
+		enter(reader, JSON_ARRAY);
 }
 
 bool json_read_item(struct json_reader *reader)
@@ -243,24 +248,16 @@ static size_t decode_escape(const char *at, size_t left, uint32_t *ret_point)
 }
 
 /* How many bytes from `at` on are ASCII that stands for itself. */
-static size_t plain_length(const char *at, size_t left)
+static inline size_t plain_length(const char *at, size_t left)
 {
 	size_t done = 0;
 
-	while (left - done >= 8) {
-		uint64_t word, quotes, slashes, found;
+	for (; left - done >= sizeof(bytes16); done += sizeof(bytes16)) {
+		bytes16 some = bytes16_load(at + done);
+		unsigned found = bytes16_mask((some < 0x20) | (some == '"') | (some == '\\'));
 
-		memcpy(&word, at + done, 8);
-		word = le64toh(word);
-		quotes = word ^ ONES * '"';
-		slashes = word ^ ONES * '\\';
-		/* the high bit of each byte that is below 0x20, a quote, a backslash, or not ASCII;
-		 * a borrow can add one above such a byte, so that the lowest is right */
-		found = (((word - ONES * 0x20) | (quotes - ONES) | (slashes - ONES) | word) &
-			 HIGHS);
 		if (found)
-			return done + (size_t)__builtin_ctzll(found) / 8;
-		done += 8;
+			return done + (unsigned)__builtin_ctz(found);
 	}
 	for (; done < left; done++) {
 		unsigned char byte = (unsigned char)at[done];
@@ -298,6 +295,7 @@ static struct json_view scan_string(struct json_reader *reader)
 {
 	size_t start = reader->at + 1, at = start;
 
+	reader->has_escape = false;
 	while (at < reader->length) {
 		enum json_fault fault = JSON_FINE;
 		size_t step;
@@ -314,6 +312,7 @@ static struct json_view scan_string(struct json_reader *reader)
 			fail_at(reader, at, fault);
 			return (struct json_view){ 0 };
 		}
+		reader->has_escape |= reader->bytes[at] == '\\';
 		at += step;
 	}
 	fail_at(reader, reader->length, JSON_SHORT);
@@ -362,13 +361,10 @@ static bool digits(struct json_reader *reader)
 	return !reader->fault;
 }
 
-struct json_view json_read_number(struct json_reader *reader)
+static struct json_view scan_number(struct json_reader *reader)
 {
-	size_t start;
+	size_t start = reader->at;
 
-	if (!expect(reader, JSON_NUMBER))
-		return (struct json_view){ 0 };
-	start = reader->at;
 	reader->at += peek(reader) == '-';
 	if (peek(reader) == '0')
 		reader->at++;
@@ -386,6 +382,11 @@ struct json_view json_read_number(struct json_reader *reader)
 			return (struct json_view){ 0 };
 	}
 	return (struct json_view){ reader->bytes + start, reader->at - start };
+}
+
+struct json_view json_read_number(struct json_reader *reader)
+{
+	return expect(reader, JSON_NUMBER) ? scan_number(reader) : (struct json_view){ 0 };
 }
 
 bool json_view_unsigned(struct json_view view, uint64_t *ret_value)
@@ -444,11 +445,14 @@ static bool word(struct json_reader *reader, const char *text)
 	return true;
 }
 
+static bool scan_bool(struct json_reader *reader)
+{
+	return peek(reader) == 't' ? word(reader, "true") : word(reader, "false") && false;
+}
+
 bool json_read_bool(struct json_reader *reader)
 {
-	if (!expect(reader, JSON_BOOL))
-		return false;
-	return peek(reader) == 't' ? word(reader, "true") : word(reader, "false") && false;
+	return expect(reader, JSON_BOOL) && scan_bool(reader);
 }
 
 void json_read_null(struct json_reader *reader)
@@ -459,31 +463,36 @@ void json_read_null(struct json_reader *reader)
 
 /* Whole values */
 
-/* One value; an object or array is entered only. */
-static void step_in(struct json_reader *reader)
+enum json_type json_read_any(struct json_reader *reader, struct json_view *ret_view)
 {
-	switch (json_read_type(reader)) {
+	enum json_type type = json_read_type(reader);
+	size_t start = reader->at;
+
+	*ret_view = (struct json_view){ 0 };
+	if (!begin_value(reader))
+		return JSON_NOTHING;
+	switch (type) {
 	case JSON_OBJECT:
-		json_read_object(reader);
-		break;
 	case JSON_ARRAY:
-		json_read_array(reader);
+		enter(reader, type);
 		break;
 	case JSON_STRING:
-		(void)json_read_string(reader);
+		*ret_view = scan_string(reader);
 		break;
 	case JSON_NUMBER:
-		(void)json_read_number(reader);
+		*ret_view = scan_number(reader);
 		break;
 	case JSON_BOOL:
-		(void)json_read_bool(reader);
+		(void)scan_bool(reader);
+		*ret_view = (struct json_view){ reader->bytes + start, reader->at - start };
 		break;
 	case JSON_NULL:
-		json_read_null(reader);
+		(void)word(reader, "null");
 		break;
 	default:
 		json_read_fail(reader, JSON_SHORT);
 	}
+	return reader->fault ? JSON_NOTHING : type;
 }
 
 struct json_view json_read_skip(struct json_reader *reader)
@@ -495,10 +504,10 @@ struct json_view json_read_skip(struct json_reader *reader)
 	if (json_read_type(reader) == JSON_NOTHING)
 		json_read_fail(reader, JSON_SHORT);
 	start = reader->at;
-	step_in(reader);
+	(void)json_read_any(reader, &name);
 	while (reader->depth > outside && !reader->fault)
 		if (is_object(reader) ? json_read_member(reader, &name) : json_read_item(reader))
-			step_in(reader);
+			(void)json_read_any(reader, &name);
 	if (reader->fault)
 		return (struct json_view){ 0 };
 	return (struct json_view){ reader->bytes + start, reader->at - start };
@@ -626,10 +635,11 @@ bool json_view_is(struct json_view view, const char *text)
 {
 	size_t length = strlen(text);
 
+	/* an escape is longer than what it stands for */
 	if (!view.bytes || view.length < length)
 		return false;
-	if (!memchr(view.bytes, '\\', view.length))
-		return view.length == length && memcmp(view.bytes, text, length) == 0;
+	if (view.length == length)
+		return bytes_same(view.bytes, text, length) && !memchr(text, '\\', length);
 	while (view.length) {
 		char some[4];
 		size_t taken, step = undo_step(view, some, &taken);

@@ -68,8 +68,9 @@ struct json_reader {
 	size_t at;     /* after a failure: the byte of the fault */
 	uint64_t kind; /* a bit per open level: it is an object */
 	unsigned depth, depth_limit;
-	bool is_first;	/* the innermost level has had no item yet */
-	bool has_value; /* the outermost value has begun */
+	bool is_first;	 /* the innermost level has had no item yet */
+	bool has_value;	 /* the outermost value has begun */
+	bool has_escape; /* the string that was read last is not as its view */
 	enum json_fault fault;
 };
 
@@ -99,6 +100,12 @@ int64_t json_read_integer(struct json_reader *reader);
 struct json_view json_read_number(struct json_reader *reader);
 bool json_read_bool(struct json_reader *reader);
 void json_read_null(struct json_reader *reader);
+
+/*
+ * Reads what comes: an object or array is entered. ret_view is the text of a string (as of
+ * json_read_string()), number or bool, else empty. JSON_NOTHING after a failure.
+ */
+enum json_type json_read_any(struct json_reader *reader, struct json_view *ret_view);
 
 /* Reads any value, checks all of it, and gives its text. */
 struct json_view json_read_skip(struct json_reader *reader);

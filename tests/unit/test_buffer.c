@@ -44,6 +44,7 @@ static void buffer_latches(void **state)
 	buffer_text(&buffer, "more");
 	buffer_format(&buffer, "%s", "more");
 	buffer_visible(&buffer, "more\x1b");
+	buffer_visible_bytes(&buffer, "\0", 1);
 	assert_true(buffer.failed);
 	assert_string_equal(buffer.data, "kept");
 	buffer_free(&buffer);
@@ -65,6 +66,14 @@ static void buffer_limit(void **state)
 	buffer_append(&buffer, bytes, 1);
 	assert_true(buffer.failed);
 	assert_int_equal(buffer.length, BUFFER_LIMIT_BYTES - 1);
+	/* a text of which only a part would fit leaves nothing of itself */
+	buffer.failed = false;
+	buffer.length -= 5;
+	buffer.data[buffer.length] = '\0';
+	buffer_format(&buffer, "%s", "0123456789");
+	assert_true(buffer.failed);
+	assert_int_equal(buffer.length, BUFFER_LIMIT_BYTES - 6);
+	assert_int_equal(buffer.data[buffer.length], 0);
 	free(bytes);
 }
 
