@@ -6,23 +6,32 @@
 #include <errno.h>
 #include <string.h>
 
-/* The open objects and arrays, and where the next item of each is linked to. */
+/*
+ * The open objects and arrays, and where the next item of each is linked to. The bytes are copied
+ * in one piece: what stands behind a string or number in the text, its quote or a comma, is read
+ * from the original, so that its place in the copy is free for a NUL.
+ */
 struct builder {
 	struct json_reader reader;
 	struct arena *arena;
+	char *copy;
 	const struct json_node **end[JSON_READ_LIMIT_DEPTH + 1];
 	bool is_object[JSON_READ_LIMIT_DEPTH + 1];
 	unsigned depth;
 };
 
-static const char *copy(struct builder *builder, struct json_view view, size_t *ret_length)
+/* The view's bytes with a NUL behind; a string's escapes become shorter where they stand. */
+static const char *text_of(struct builder *builder, struct json_view view, bool has_escape,
+			   size_t *ret_length)
 {
-	char *bytes = arena_allocate(builder->arena, view.length + 1);
+	char *text = builder->copy + (view.bytes - builder->reader.bytes);
 
-	*ret_length = 0;
-	if (!bytes || json_view_bytes(view, bytes, view.length + 1, ret_length) < 0)
+	*ret_length = view.length;
+	if (!has_escape)
+		text[view.length] = '\0';
+	else if (json_view_bytes(view, text, view.length + 1, ret_length) < 0)
 		return NULL;
-	return bytes;
+	return text;
 }
 
 /* Adds the value that comes to the innermost level, and enters it where it has items. */
@@ -37,84 +46,91 @@ static void add(struct builder *builder, const char *name)
 	*builder->end[builder->depth] = node;
 	builder->end[builder->depth] = &node->next;
 	node->name = name;
-	node->type = json_read_type(reader);
+	node->type = json_read_any(reader, &view);
 	switch (node->type) {
 	case JSON_OBJECT:
 	case JSON_ARRAY:
 		builder->depth++;
 		builder->end[builder->depth] = &node->first;
 		builder->is_object[builder->depth] = node->type == JSON_OBJECT;
-		if (node->type == JSON_OBJECT)
-			json_read_object(reader);
-		else
-			json_read_array(reader);
 		break;
 	case JSON_STRING:
-		node->text = copy(builder, json_read_string(reader), &node->length);
+		node->text = text_of(builder, view, reader->has_escape, &node->length);
 		break;
 	case JSON_NUMBER:
-		view = json_read_number(reader);
-		node->text = arena_copy_bytes(builder->arena, view.bytes, view.length);
-		node->length = view.length;
+		node->text = text_of(builder, view, false, &node->length);
 		break;
 	case JSON_BOOL:
-		node->is_true = json_read_bool(reader);
+		node->is_true = view.bytes[0] == 't';
 		break;
 	default:
-		(void)json_read_skip(reader);
 		break;
 	}
 }
 
-int json_tree_read(const void *bytes, size_t length, struct arena *arena,
-		   const struct json_node **ret_root, enum json_fault *ret_fault, size_t *ret_at)
+static void build(struct builder *builder)
+{
+	add(builder, NULL);
+	while (builder->depth && !builder->reader.fault && !arena_failed(builder->arena)) {
+		struct json_view name;
+		const char *text = NULL;
+		bool is_object = builder->is_object[builder->depth];
+		size_t ignored;
+
+		if (is_object ? !json_read_member(&builder->reader, &name) :
+				!json_read_item(&builder->reader)) {
+			builder->depth--;
+			continue;
+		}
+		if (is_object)
+			text = text_of(builder, name, builder->reader.has_escape, &ignored);
+		add(builder, text);
+	}
+}
+
+int json_tree_read(const void *bytes, size_t length, unsigned depth_limit, struct arena *arena,
+		   const struct json_node **ret_root, size_t *ret_length,
+		   enum json_fault *ret_fault)
 {
 	struct builder builder = { .arena = arena };
 	const struct json_node *root = NULL;
 
-	json_read_begin(&builder.reader, bytes, length, JSON_READ_DEPTH);
+	builder.copy = arena_copy_bytes(arena, bytes, length);
+	if (!builder.copy)
+		return -ENOMEM;
+	json_read_begin(&builder.reader, bytes, length, depth_limit);
 	builder.end[0] = &root;
-	add(&builder, NULL);
-	while (builder.depth && !builder.reader.fault && !arena_failed(arena)) {
-		struct json_view name;
-		const char *text = NULL;
-		bool goes_on = builder.is_object[builder.depth] ?
-				       json_read_member(&builder.reader, &name) :
-				       json_read_item(&builder.reader);
-
-		if (!goes_on) {
-			builder.depth--;
-			continue;
-		}
-		if (builder.is_object[builder.depth]) {
-			size_t ignored;
-
-			text = copy(&builder, name, &ignored);
-		}
-		add(&builder, text);
-	}
+	build(&builder);
 	if (arena_failed(arena))
 		return -ENOMEM;
-	if (!json_read_end(&builder.reader)) {
-		*ret_fault = builder.reader.fault;
-		*ret_at = builder.reader.at;
+	*ret_length = builder.reader.at;
+	*ret_fault = builder.reader.fault;
+	if (builder.reader.fault)
 		return -EBADMSG;
-	}
 	*ret_root = root;
 	return 0;
+}
+
+/* The length of the path's first name where that is the node's, or -1. */
+static int named(const struct json_node *node, const char *path)
+{
+	int at = 0;
+
+	while (node->name[at] && node->name[at] == path[at] && path[at] != '.')
+		at++;
+	return !node->name[at] && (!path[at] || path[at] == '.') ? at : -1;
 }
 
 const struct json_node *json_tree_get(const struct json_node *node, const char *path)
 {
 	while (node && path[0]) {
-		size_t length = strcspn(path, ".");
-		const struct json_node *item = node->type == JSON_OBJECT ? node->first : NULL;
+		int length = -1;
 
-		while (item &&
-		       (strncmp(item->name, path, length) != 0 || item->name[length] != '\0'))
-			item = item->next;
-		node = item;
-		path += length + (path[length] == '.');
+		node = node->type == JSON_OBJECT ? node->first : NULL;
+		while (node && (length = named(node, path)) < 0)
+			node = node->next;
+		if (node)
+			path += length + (path[length] == '.');
 	}
 	return node;
 }
@@ -148,15 +164,6 @@ size_t json_tree_count(const struct json_node *node)
 
 void json_tree_visible(const struct json_node *node, struct buffer *buffer)
 {
-	const char *text = node ? node->text : NULL;
-	const char *end = text ? text + node->length : NULL;
-
-	while (text && text < end) {
-		buffer_visible(buffer, text);
-		text += strlen(text);
-		if (text < end) {
-			buffer_text(buffer, "\\x00");
-			text++;
-		}
-	}
+	if (node && node->text)
+		buffer_visible_bytes(buffer, node->text, node->length);
 }

@@ -25,12 +25,14 @@ struct json_node {
 };
 
 /*
- * Reads one value. Returns 0; -EBADMSG with the reader's fault and the byte where it is; -ENOMEM
- * where the arena's limit does not hold it.
+ * Reads the value that the bytes begin with; what stands behind it is not looked at. depth_limit is
+ * that of json_read_begin(). ret_length: where the value ends. Returns 0; -EBADMSG with the
+ * reader's fault, and in ret_length the byte where it is; -ENOMEM where the arena's limit does not
+ * hold it.
  */
-int json_tree_read(const void *bytes, size_t length, struct arena *arena,
-		   const struct json_node **ret_root, enum json_fault *ret_fault, size_t *ret_at)
-	__attribute__((warn_unused_result));
+int json_tree_read(const void *bytes, size_t length, unsigned depth_limit, struct arena *arena,
+		   const struct json_node **ret_root, size_t *ret_length,
+		   enum json_fault *ret_fault) __attribute__((warn_unused_result));
 
 /*
  * The member of members that a path names: "rule.id". NULL where there is none, for NULL too, so

@@ -148,38 +148,46 @@ int trace_place_ledger(struct trace_place *place)
 	return fd;
 }
 
+/* What the reader said of a line: 0, or a complaint. */
+static bool is_line(struct trace_place *place, const struct scan_line *found,
+		    struct trace_line *line, int result)
+{
+	if (result < 0) {
+		complain_of(place, found->number,
+			    result == -ENOMEM ? "too large to look into" :
+			    line->what	      ? line->what :
+						"no record");
+		return false;
+	}
+	line->number = found->number;
+	line->offset = found->offset;
+	return true;
+}
+
+static bool is_short(struct trace_place *place, const struct scan_line *found)
+{
+	if (found->is_long)
+		complain_of(place, found->number, "longer than a line may be");
+	return !found->is_long;
+}
+
 bool trace_place_envelope(struct trace_place *place, const struct scan_line *found,
 			  struct trace_line *ret_line)
 {
-	if (found->is_long) {
-		complain_of(place, found->number, "longer than a line may be");
-		return false;
-	}
-	if (!trace_line_parse(found->bytes, found->length, ret_line)) {
-		complain_of(place, found->number, ret_line->what ? ret_line->what : "no record");
-		return false;
-	}
-	ret_line->number = found->number;
-	ret_line->offset = found->offset;
-	return true;
+	return is_short(place, found) &&
+	       is_line(place, found, ret_line,
+		       trace_line_parse(found->bytes, found->length, ret_line) ? 0 : -EBADMSG);
 }
 
 bool trace_place_line(struct trace_place *place, const struct scan_line *found,
 		      struct trace_line *ret_line, const struct json_node **ret_body)
 {
-	enum json_fault fault;
-	size_t at;
-	int result;
-
-	if (!trace_place_envelope(place, found, ret_line))
+	if (!is_short(place, found))
 		return false;
 	arena_reset(&place->scratch);
-	result = json_tree_read(ret_line->body.bytes, ret_line->body.length, &place->scratch,
-				ret_body, &fault, &at);
-	if (result < 0)
-		complain_of(place, found->number,
-			    result == -ENOMEM ? "too large to look into" : json_fault_text(fault));
-	return result == 0;
+	return is_line(
+		place, found, ret_line,
+		trace_line_read(found->bytes, found->length, &place->scratch, ret_line, ret_body));
 }
 
 void trace_raw_line(const struct trace_line *line, bool is_terminal, struct buffer *buffer)

@@ -1,7 +1,9 @@
 #include "trace/read.h"
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/json_tree.h"
 #include "trace/chain.h"
 
 #include <errno.h>
@@ -26,6 +28,8 @@ struct cursor {
 	const char *bytes;
 	size_t length, at;
 	struct trace_line *line;
+	struct arena *arena;	      /* NULL: the body is only checked */
+	const struct json_node *body; /* NULL: the arena's limit did not hold it */
 };
 
 static bool fault(struct cursor *cursor, enum trace_fault fault, const char *what)
@@ -38,12 +42,14 @@ static bool fault(struct cursor *cursor, enum trace_fault fault, const char *wha
 	return false;
 }
 
-static bool literal(struct cursor *cursor, const char *text, const char *what)
+/* Inline, so that each comparison is one of a known length. */
+static inline __attribute__((always_inline)) bool literal(struct cursor *cursor, const char *text,
+							  const char *what)
 {
-	size_t length = strlen(text);
+	const size_t length = strlen(text);
 
 	if (cursor->length - cursor->at < length ||
-	    memcmp(cursor->bytes + cursor->at, text, length) != 0)
+	    !bytes_same(cursor->bytes + cursor->at, text, length))
 		return fault(cursor, TRACE_FORM, what);
 	cursor->at += length;
 	return true;
@@ -95,16 +101,20 @@ static bool name_or_null(struct cursor *cursor, struct json_view *ret_view, cons
 /* Without branches on the digits, which are as good as random. */
 static bool hex(struct cursor *cursor, struct json_view *ret_view, const char *what)
 {
-	const unsigned char *start = (const unsigned char *)cursor->bytes + cursor->at;
-	unsigned wrong = 0;
+	const char *start = cursor->bytes + cursor->at;
+	unsigned right = 0xffff;
 
 	if (cursor->length - cursor->at < HEX_BYTES)
 		return fault(cursor, TRACE_FORM, what);
-	for (size_t i = 0; i < HEX_BYTES; i++)
-		wrong |= ((unsigned)start[i] - '0' > 9) & ((unsigned)start[i] - 'a' > 5);
-	if (wrong)
+	for (size_t i = 0; i < HEX_BYTES; i += sizeof(bytes16)) {
+		bytes16 some = bytes16_load(start + i);
+
+		right &= bytes16_mask(((some >= '0') & (some <= '9')) |
+				      ((some >= 'a') & (some <= 'f')));
+	}
+	if (right != 0xffff)
 		return fault(cursor, TRACE_FORM, what);
-	*ret_view = (struct json_view){ cursor->bytes + cursor->at, HEX_BYTES };
+	*ret_view = (struct json_view){ start, HEX_BYTES };
 	cursor->at += HEX_BYTES;
 	return true;
 }
@@ -123,6 +133,25 @@ static bool time_of(struct cursor *cursor, struct json_view *ret_view)
 	*ret_view = (struct json_view){ start, sizeof(form) - 1 };
 	cursor->at += sizeof(form) - 1;
 	return true;
+}
+
+/* The body, as a tree where one is wanted and can be held. */
+static bool body(struct cursor *cursor)
+{
+	struct trace_line *line = cursor->line;
+	const char *start = cursor->bytes + cursor->at;
+	size_t left = cursor->length - cursor->at, length;
+	enum json_fault wrong;
+	int result = -ENOMEM;
+
+	if (cursor->arena && left && *start == '{')
+		result = json_tree_read(start, left, TRACE_READ_DEPTH - 1, cursor->arena,
+					&cursor->body, &length, &wrong);
+	if (result == -ENOMEM)
+		return value(cursor, JSON_OBJECT, &line->body, "body");
+	cursor->at += length;
+	line->body = (struct json_view){ start, length };
+	return result == 0 || fault(cursor, TRACE_FORM, json_fault_text(wrong));
 }
 
 static bool version(struct cursor *cursor)
@@ -165,24 +194,46 @@ static bool before_body(struct cursor *cursor)
 	       literal(cursor, ",\"body\":", "body");
 }
 
+static bool take_apart(struct cursor *cursor)
+{
+	struct trace_line *line = cursor->line;
+	bool is_whole =
+		before_body(cursor) && body(cursor) && literal(cursor, ",\"prev\":\"", "prev") &&
+		hex(cursor, &line->prev, "prev") && literal(cursor, "\",\"hash\":\"", "hash") &&
+		hex(cursor, &line->hash, "hash") && literal(cursor, "\"}", "the end of the line");
+
+	if (is_whole && cursor->at < cursor->length)
+		is_whole = fault(cursor, TRACE_FORM, "something behind the line's end");
+	if (!is_whole)
+		*line = (struct trace_line){ .raw = line->raw,
+					     .fault = line->fault,
+					     .fault_at = line->fault_at,
+					     .what = line->what };
+	return is_whole;
+}
+
 bool trace_line_parse(const char *bytes, size_t length, struct trace_line *ret_line)
 {
-	struct trace_line line = { .raw = { bytes, length } };
-	struct cursor cursor = { .bytes = bytes, .length = length, .line = &line };
-	bool is_whole =
-		before_body(&cursor) && value(&cursor, JSON_OBJECT, &line.body, "body") &&
-		literal(&cursor, ",\"prev\":\"", "prev") && hex(&cursor, &line.prev, "prev") &&
-		literal(&cursor, "\",\"hash\":\"", "hash") && hex(&cursor, &line.hash, "hash") &&
-		literal(&cursor, "\"}", "the end of the line");
+	struct cursor cursor = { .bytes = bytes, .length = length, .line = ret_line };
 
-	if (is_whole && cursor.at < length)
-		is_whole = fault(&cursor, TRACE_FORM, "something behind the line's end");
-	*ret_line = is_whole ? line :
-			       (struct trace_line){ .raw = line.raw,
-						    .fault = line.fault,
-						    .fault_at = line.fault_at,
-						    .what = line.what };
-	return is_whole;
+	*ret_line = (struct trace_line){ .raw = { bytes, length } };
+	return take_apart(&cursor);
+}
+
+int trace_line_read(const char *bytes, size_t length, struct arena *arena,
+		    struct trace_line *ret_line, const struct json_node **ret_body)
+{
+	struct cursor cursor = {
+		.bytes = bytes, .length = length, .line = ret_line, .arena = arena
+	};
+
+	*ret_line = (struct trace_line){ .raw = { bytes, length } };
+	if (!take_apart(&cursor))
+		return -EBADMSG;
+	if (!cursor.body)
+		return -ENOMEM;
+	*ret_body = cursor.body;
+	return 0;
 }
 
 void trace_line_digest(const struct trace_line *line, char ret_hex[static SHA256_HEX_BYTES])
@@ -283,12 +334,9 @@ static int last_line(struct trace_reader *reader, enum trace_fault fault, const 
 	return 1;
 }
 
-static int next_line(struct trace_reader *reader, const char *newline, struct trace_line *ret_line)
+static int next_line(struct trace_reader *reader, size_t length, struct trace_line *ret_line)
 {
-	const char *bytes = reader->buffer + reader->start;
-	size_t length = (size_t)(newline - bytes);
-
-	(void)trace_line_parse(bytes, length, ret_line);
+	(void)trace_line_parse(reader->buffer + reader->start, length, ret_line);
 	ret_line->number = ++reader->number;
 	ret_line->offset = reader->offset;
 	reader->start += length + 1;
@@ -304,16 +352,13 @@ int trace_read_next(struct trace_reader *reader, struct trace_line *ret_line)
 		return 0;
 	for (;;) {
 		size_t length = reader->end - reader->start;
-		const char *newline = length > looked ?
-					      memchr(reader->buffer + reader->start + looked, '\n',
-						     length - looked) :
-					      NULL;
+		const char *bytes = reader->buffer + reader->start;
+		size_t newline = looked + bytes_find(bytes + looked, length - looked, '\n');
 		int result;
 
-		if (newline &&
-		    (size_t)(newline - reader->buffer) - reader->start < CHAIN_LIMIT_LINE_BYTES)
+		if (newline < length && newline < CHAIN_LIMIT_LINE_BYTES)
 			return next_line(reader, newline, ret_line);
-		if (newline || length >= CHAIN_LIMIT_LINE_BYTES)
+		if (newline < length || length >= CHAIN_LIMIT_LINE_BYTES)
 			return last_line(reader, TRACE_LONG, "longer than a line may be", ret_line);
 		looked = length;
 		result = refill(reader);

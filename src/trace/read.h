@@ -16,7 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arena;
 struct error;
+struct json_node;
 
 /* Deeper than any body of ours, with the line around it. */
 #define TRACE_READ_DEPTH 32
@@ -88,6 +90,14 @@ void trace_read_close(struct trace_reader *reader);
 
 /* Takes the bytes of one line (without its newline) apart. False: line->fault says why. Pure. */
 bool trace_line_parse(const char *bytes, size_t length, struct trace_line *ret_line);
+
+/*
+ * The same with its body as a tree of the arena, in one go. 0; -EBADMSG: line->fault says why;
+ * -ENOMEM: a line, whose body the arena's limit does not hold. Pure.
+ */
+int trace_line_read(const char *bytes, size_t length, struct arena *arena,
+		    struct trace_line *ret_line, const struct json_node **ret_body)
+	__attribute__((warn_unused_result));
 
 /* What the line's bytes really hash to. Pure. */
 void trace_line_digest(const struct trace_line *line, char ret_hex[static SHA256_HEX_BYTES]);

@@ -2,6 +2,7 @@
  * The reader of chains: a file of any bytes is read to its end, each line within it, the same
  * in one go and by seeking; a line that is taken apart is exactly its members put together again.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,8 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json_tree.h"
 #include "trace/follow.h"
 #include "trace/read.h"
 
@@ -59,6 +62,24 @@ static void check_line(const struct trace_line *line)
 	(void)trace_line_is_intact(line);
 }
 
+/* With a tree or without: the same line, or the same fault. */
+static void check_tree(const struct trace_line *line)
+{
+	static struct arena arena;
+	const struct json_node *body = NULL;
+	struct trace_line read;
+	int result;
+
+	arena_reset(&arena);
+	result = trace_line_read(line->raw.bytes, line->raw.length, &arena, &read, &body);
+	require((result == -EBADMSG) == (line->fault != TRACE_FINE));
+	require(read.fault == line->fault && read.fault_at == line->fault_at &&
+		read.what == line->what);
+	if (result == 0)
+		require(body->type == JSON_OBJECT && read.body.bytes == line->body.bytes &&
+			read.body.length == line->body.length);
+}
+
 /*
  * A file of these bytes, in a reader that is made once: its buffer is as large as the longest line
  * may be, and would be most of each run.
@@ -89,6 +110,8 @@ static uint64_t read_all(struct trace_reader *reader, size_t size, uint64_t *ret
 		*ret_last = line.offset;
 		if (!line.fault)
 			check_line(&line);
+		if (line.fault != TRACE_TORN && line.fault != TRACE_LONG)
+			check_tree(&line);
 	}
 	return bytes;
 }
