@@ -1,6 +1,7 @@
 #include "trace/gist.h"
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 #include "base/quantity.h"
 #include "policy/limit.h"
 #include "trace/read.h"
@@ -16,32 +17,39 @@
 static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 			    "/._-+,:@%=";
 
-/* Appends up to `most` bytes more and marks where something is missing. */
-static void put_cut(const struct buffer *text, size_t most, struct buffer *buffer)
-{
-	size_t length = text->length;
+/* Of a text of which `most` bytes are shown, as many as decide what these are. */
+#define DECIDING_BYTES 8
 
-	if (text->failed)
-		buffer->failed = true;
-	if (!length)
+/* Cuts what was appended since `start` to `most` bytes, and marks where something is missing. */
+static void cut(struct buffer *buffer, size_t start, size_t most)
+{
+	size_t length = most;
+	const char *text;
+
+	if (buffer->failed || buffer->length - start <= most)
 		return;
-	if (length > most) {
-		length = most;
-		/* not within a code point */
-		while (length && ((unsigned char)text->data[length] & 0xc0) == 0x80)
-			length--;
-	}
-	buffer_append(buffer, text->data, length);
-	if (length < text->length)
-		buffer_text(buffer, "...");
+	text = buffer->data + start;
+	/* not within a code point */
+	while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+		length--;
+	buffer->length = start + length;
+	buffer_text(buffer, "...");
+}
+
+/* No byte is seen as less than one: a giant is not shown whole first. */
+static size_t deciding(size_t length, size_t most)
+{
+	return length > most && length - most > DECIDING_BYTES ? most + DECIDING_BYTES : length;
 }
 
 void gist_text(const struct json_node *node, size_t most, struct buffer *buffer)
 {
-	struct buffer CLEANUP_BUFFER text = { 0 };
+	size_t start = buffer->length;
 
-	json_tree_visible(node, &text);
-	put_cut(&text, most, buffer);
+	if (!node || !node->text)
+		return;
+	buffer_visible_bytes(buffer, node->text, deciding(node->length, most));
+	cut(buffer, start, most);
 }
 
 static void put(const struct json_node *body, const char *path, struct buffer *buffer)
@@ -49,42 +57,45 @@ static void put(const struct json_node *body, const char *path, struct buffer *b
 	gist_text(json_tree_get(body, path), TEXT_BYTES, buffer);
 }
 
-static void put_argument(const struct json_node *argument, struct buffer *buffer)
+static void put_number(struct buffer *buffer, const char *before, uint64_t value)
+{
+	buffer_text(buffer, before);
+	buffer_unsigned(buffer, value);
+}
+
+/* As a shell would take it; of a long one the beginning, whatever comes behind it is cut. */
+static void put_argument(const struct json_node *argument, size_t most, struct buffer *buffer)
 {
 	const char *text = argument->text ? argument->text : "";
+	size_t length = deciding(argument->length, most);
+	const char *end = text + length;
 
-	if (argument->length && strspn(text, plain) == argument->length) {
-		buffer_append(buffer, text, argument->length);
+	if (length && strspn(text, plain) == argument->length) {
+		buffer_append(buffer, text, length);
 		return;
 	}
 	buffer_text(buffer, "'");
-	for (const char *quote; (quote = strchr(text, '\'')); text = quote + 1) {
-		struct json_node part = { .text = text, .length = (size_t)(quote - text) };
-		struct buffer CLEANUP_BUFFER piece = { 0 };
-
-		buffer_append(&piece, part.text, part.length);
-		buffer_visible(buffer, piece.data ? piece.data : "");
+	for (const char *quote; (quote = memchr(text, '\'', (size_t)(end - text)));
+	     text = quote + 1) {
+		buffer_visible_bytes(buffer, text, (size_t)(quote - text));
 		buffer_text(buffer, "'\\''");
 	}
-	json_tree_visible(
-		&(struct json_node){ .text = text,
-				     .length = argument->length - (size_t)(text - argument->text) },
-		buffer);
+	buffer_visible_bytes(buffer, text, (size_t)(end - text));
 	buffer_text(buffer, "'");
 }
 
 void gist_command(const struct json_node *argv, size_t most, struct buffer *buffer)
 {
-	struct buffer CLEANUP_BUFFER line = { 0 };
+	size_t start = buffer->length;
 
-	for (const struct json_node *item = argv ? argv->first : NULL; item && line.length <= most;
-	     item = item->next) {
+	for (const struct json_node *item = argv ? argv->first : NULL;
+	     item && buffer->length - start <= most; item = item->next) {
 		if (item->type != JSON_STRING)
 			continue;
-		buffer_text(&line, line.length ? " " : "");
-		put_argument(item, &line);
+		buffer_text(buffer, buffer->length > start ? " " : "");
+		put_argument(item, most, buffer);
 	}
-	put_cut(&line, most, buffer);
+	cut(buffer, start, most);
 }
 
 void gist_rule(const struct json_node *rule, struct buffer *buffer)
@@ -103,8 +114,7 @@ void gist_rule(const struct json_node *rule, struct buffer *buffer)
 		put(rule, "id", buffer);
 		buffer_text(buffer, "\" ");
 		put(rule, "file", buffer);
-		buffer_format(buffer, ":%llu",
-			      (unsigned long long)json_tree_unsigned(rule, "line", 0));
+		put_number(buffer, ":", json_tree_unsigned(rule, "line", 0));
 	}
 }
 
@@ -121,7 +131,7 @@ void gist_denial(const struct json_node *denial, struct buffer *buffer)
 	put(denial, "evidence", buffer);
 	buffer_text(buffer, ")");
 	if (count != 1)
-		buffer_format(buffer, " x%llu", (unsigned long long)count);
+		put_number(buffer, " x", count);
 	if (json_tree_text(denial, "remedy")) {
 		buffer_text(buffer, "; to allow: ");
 		put(denial, "remedy", buffer);
@@ -146,7 +156,7 @@ static void put_amount(const char *word, uint64_t value, struct buffer *buffer)
 		buffer_text(buffer, text);
 		return;
 	}
-	buffer_format(buffer, "%llu", (unsigned long long)value);
+	buffer_unsigned(buffer, value);
 }
 
 void gist_limit(const struct json_node *limit, struct buffer *buffer)
@@ -168,11 +178,9 @@ void gist_end(const struct json_node *result, struct buffer *buffer)
 	const char *kind = json_tree_text(result, "end.kind");
 
 	if (kind && strcmp(kind, "exited") == 0)
-		buffer_format(buffer, "exit %llu",
-			      (unsigned long long)json_tree_unsigned(result, "end.code", 0));
+		put_number(buffer, "exit ", json_tree_unsigned(result, "end.code", 0));
 	else if (kind && strcmp(kind, "signaled") == 0)
-		buffer_format(buffer, "signal %llu",
-			      (unsigned long long)json_tree_unsigned(result, "end.signal", 0));
+		put_number(buffer, "signal ", json_tree_unsigned(result, "end.signal", 0));
 	else
 		put(result, "end.kind", buffer);
 }
@@ -205,8 +213,8 @@ static void tell_task_start(const struct json_node *body, struct buffer *buffer)
 	put(body, "kind", buffer);
 	buffer_text(buffer, " in ");
 	put(body, "workspace", buffer);
-	buffer_format(buffer, " by uid %llu, tier ",
-		      (unsigned long long)json_tree_unsigned(body, "user.uid", 0));
+	put_number(buffer, " by uid ", json_tree_unsigned(body, "user.uid", 0));
+	buffer_text(buffer, ", tier ");
 	put(body, "tier", buffer);
 	buffer_text(buffer, ", rung ");
 	put(body, "rung", buffer);
@@ -267,7 +275,8 @@ static void tell_executable(const struct json_node *file, struct buffer *buffer)
 
 static void tell_start(const struct json_node *body, struct buffer *buffer)
 {
-	buffer_format(buffer, "pid %llu ", (unsigned long long)json_tree_unsigned(body, "pid", 0));
+	put_number(buffer, "pid ", json_tree_unsigned(body, "pid", 0));
+	buffer_text(buffer, " ");
 	tell_executable(json_tree_get(body, "executable"), buffer);
 }
 
@@ -323,8 +332,8 @@ static void tell_end(const struct json_node *body, struct buffer *buffer)
 {
 	uint64_t lost = json_tree_unsigned(body, "lost_records", 0);
 
-	buffer_format(buffer, "%llu actions, cause ",
-		      (unsigned long long)json_tree_unsigned(body, "actions", 0));
+	buffer_unsigned(buffer, json_tree_unsigned(body, "actions", 0));
+	buffer_text(buffer, " actions, cause ");
 	put(body, "cause", buffer);
 	if (lost)
 		buffer_format(buffer, ", %llu records lost", (unsigned long long)lost);
@@ -366,8 +375,18 @@ static const struct {
 void gist_view(struct json_view view, size_t most, struct buffer *buffer)
 {
 	struct json_node node = { .type = JSON_STRING };
-	char *bytes = view.bytes ? malloc(view.length + 1) : NULL;
+	char *bytes;
 
+	if (!view.bytes) {
+		buffer_text(buffer, "-");
+		return;
+	}
+	if (bytes_find(view.bytes, view.length, '\\') == view.length) {
+		gist_text(&(struct json_node){ .text = view.bytes, .length = view.length }, most,
+			  buffer);
+		return;
+	}
+	bytes = malloc(view.length + 1);
 	if (bytes && json_view_bytes(view, bytes, view.length + 1, &node.length) == 0) {
 		node.text = bytes;
 		gist_text(&node, most, buffer);
@@ -379,7 +398,6 @@ void gist_view(struct json_view view, size_t most, struct buffer *buffer)
 
 void gist_body(const struct trace_line *line, const struct json_node *body, struct buffer *buffer)
 {
-	struct buffer CLEANUP_BUFFER text = { 0 }, shown = { 0 };
 	bool is_ledger = json_view_is(line->layer, "ledger");
 
 	for (size_t i = 0; i < sizeof(tellers) / sizeof(tellers[0]); i++)
@@ -389,22 +407,27 @@ void gist_body(const struct trace_line *line, const struct json_node *body, stru
 			tellers[i].tell(body, buffer);
 			return;
 		}
-	buffer_append(&text, line->body.bytes,
-		      line->body.length < TEXT_BYTES * 2 ? line->body.length : TEXT_BYTES * 2);
-	buffer_visible(&shown, text.data ? text.data : "");
-	put_cut(&shown, TEXT_BYTES, buffer);
+	gist_text(&(struct json_node){ .text = line->body.bytes, .length = line->body.length },
+		  TEXT_BYTES, buffer);
 }
 
 /* Cut and filled up to the width; ids and types are ASCII, or not ours. */
 static void put_column(struct json_view view, size_t width, size_t gap, struct buffer *buffer)
 {
-	struct buffer CLEANUP_BUFFER text = { 0 };
-	size_t length;
+	static const char blanks[] = "                                ";
+	size_t start = buffer->length, left;
 
-	gist_view(view, TEXT_BYTES, &text);
-	length = text.length < width ? text.length : width;
-	buffer_append(buffer, text.data, length);
-	buffer_format(buffer, "%*s", (int)(width - length + gap), "");
+	gist_view(view, TEXT_BYTES, buffer);
+	if (buffer->failed)
+		return;
+	if (buffer->length - start > width)
+		buffer->length = start + width;
+	for (left = width + gap - (buffer->length - start); left;) {
+		size_t some = left < sizeof(blanks) - 1 ? left : sizeof(blanks) - 1;
+
+		buffer_append(buffer, blanks, some);
+		left -= some;
+	}
 }
 
 void gist_line(const struct trace_line *line, const struct json_node *body, struct buffer *buffer)
