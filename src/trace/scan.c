@@ -1,5 +1,6 @@
 #include "trace/scan.h"
 
+#include "base/bytes.h"
 #include "trace/chain.h"
 
 #include <errno.h>
@@ -13,11 +14,41 @@
 #define BLOCK_BYTES (512u * 1024)
 #define NOT_LOOKED_FOR SIZE_MAX
 
+/* How rare a byte is in the lines of a chain. */
+static unsigned rarity(unsigned char byte)
+{
+	if (byte >= 'A' && byte <= 'Z')
+		return 4;
+	if (byte >= 'a' && byte <= 'z')
+		return strchr("bfjkqvwxyz", byte) ? 2 : 1;
+	if (byte >= '0' && byte <= '9')
+		return 1;
+	return strchr("\":,{}", byte) ? 0 : 3;
+}
+
+/* Its two rarest bytes; of a needle of one byte that one. */
+static void choose(struct scan_needle *needle)
+{
+	for (size_t i = 1; i < needle->length; i++) {
+		unsigned rare = rarity((unsigned char)needle->bytes[i]);
+
+		if (rare > rarity((unsigned char)needle->bytes[needle->rarest])) {
+			needle->rare = needle->rarest;
+			needle->rarest = i;
+		} else if (needle->rare == needle->rarest ||
+			   rare > rarity((unsigned char)needle->bytes[needle->rare])) {
+			needle->rare = i;
+		}
+	}
+}
+
 bool scan_add(struct scan_needles *needles, const char *bytes, size_t length, unsigned group)
 {
 	if (!length || needles->count == SCAN_LIMIT_NEEDLES)
 		return false;
-	needles->items[needles->count++] = (struct scan_needle){ bytes, length, group };
+	needles->items[needles->count] =
+		(struct scan_needle){ .bytes = bytes, .length = length, .group = group };
+	choose(&needles->items[needles->count++]);
 	return true;
 }
 
@@ -105,6 +136,35 @@ static int read_block(struct trace_scan *scan)
 	return 1;
 }
 
+/* What looking at places in vain may cost, in bytes, beyond one for each byte gone through. */
+#define IN_VAIN_BYTES 4096u
+
+/*
+ * memmem(3), sixteen places at once: where the two rarest bytes of the needle are right, the rest
+ * is looked at. Where that is in vain too often, as in text that repeats itself, memmem() goes on.
+ */
+static const char *search(const char *bytes, size_t length, const struct scan_needle *needle)
+{
+	const signed char rarest = (signed char)needle->bytes[needle->rarest];
+	const signed char rare = (signed char)needle->bytes[needle->rare];
+	size_t at = 0, in_vain = 0;
+
+	for (; length - at >= needle->length + sizeof(bytes16) && in_vain <= at + IN_VAIN_BYTES;
+	     at += sizeof(bytes16)) {
+		bytes16 found = (bytes16_load(bytes + at + needle->rarest) == rarest) &
+				(bytes16_load(bytes + at + needle->rare) == rare);
+
+		for (unsigned mask = bytes16_mask(found); mask; mask &= mask - 1) {
+			const char *place = bytes + at + (unsigned)__builtin_ctz(mask);
+
+			if (bytes_same(place, needle->bytes, needle->length))
+				return place;
+			in_vain += needle->length;
+		}
+	}
+	return memmem(bytes + at, length - at, needle->bytes, needle->length);
+}
+
 /*
  * Where the needle stands next at or behind `from`; the end of the whole lines where it does not.
  */
@@ -115,7 +175,7 @@ static size_t find(struct trace_scan *scan, size_t index, size_t from)
 
 	if (scan->hits[index] != NOT_LOOKED_FOR && scan->hits[index] >= from)
 		return scan->hits[index];
-	found = memmem(scan->buffer + from, scan->whole - from, needle->bytes, needle->length);
+	found = search(scan->buffer + from, scan->whole - from, needle);
 	scan->hits[index] = found ? (size_t)(found - scan->buffer) : scan->whole;
 	return scan->hits[index];
 }
@@ -152,22 +212,19 @@ static bool holds_all(struct trace_scan *scan, size_t line_end)
 
 static size_t line_end(const struct trace_scan *scan, size_t from)
 {
-	const char *newline = memchr(scan->buffer + from, '\n', scan->whole - from);
-
-	return (size_t)(newline - scan->buffer);
+	return from + bytes_find(scan->buffer + from, scan->whole - from, '\n');
 }
 
-/* Goes to the line in which `at` is, counting those before it. */
-static void go_to(struct trace_scan *scan, size_t at)
+/* Goes to the line in which `at` is, counting those before it. Returns where it ends. */
+static size_t go_to(struct trace_scan *scan, size_t at)
 {
-	while (scan->start < at) {
-		size_t end = line_end(scan, scan->start);
+	size_t end = at;
 
-		if (end >= at)
-			break;
+	while (scan->start < scan->whole && (end = line_end(scan, scan->start)) < at) {
 		scan->start = end + 1;
 		scan->number++;
 	}
+	return end;
 }
 
 int scan_next(struct trace_scan *scan, struct scan_line *ret_line)
@@ -191,10 +248,9 @@ int scan_next(struct trace_scan *scan, struct scan_line *ret_line)
 			scan->start = end + 1;
 			return 1;
 		}
-		go_to(scan, candidate(scan, scan->start));
+		end = go_to(scan, candidate(scan, scan->start));
 		if (scan->start >= scan->whole)
 			continue;
-		end = line_end(scan, scan->start);
 		if (!holds_all(scan, end)) {
 			scan->start = end + 1;
 			scan->number++;

@@ -4,7 +4,7 @@
  * needles, one of the group; whether it is what was asked for is decided by who takes it apart
  * (trace/read.h). What a line says is not judged here: the file is foreign.
  *
- * Each needle is looked for once over all bytes (memmem(3)), not once per line. Memory: one block,
+ * Each needle is looked for once over all bytes, not once per line. Memory: one block,
  * grown to the longest line that a chain may have. A longer one is passed over, and given as such.
  */
 #pragma once
@@ -18,7 +18,8 @@
 struct scan_needle {
 	const char *bytes; /* borrowed */
 	size_t length;
-	unsigned group; /* from 0 on, without a gap, in order */
+	unsigned group;	     /* from 0 on, without a gap, in order */
+	size_t rarest, rare; /* which of its bytes are looked for first */
 };
 
 struct scan_needles {

@@ -155,6 +155,68 @@ static void the_longest_line_and_one_more(void **state)
 	(void)close(fd);
 }
 
+/* Needles of any length in text that nearly is the needle, over and over: as memmem(3) finds it. */
+static void finds_in_text_that_repeats_itself(void **state)
+{
+	const size_t length = 300000;
+	char *text = malloc(length + 1), *needle = malloc(4001);
+	int fd = memfd_create("same", MFD_CLOEXEC);
+
+	(void)state;
+	memset(text, 'a', length);
+	text[length] = '\n';
+	text[length - 5] = 'b';
+	assert_int_equal(write(fd, text, length + 1), length + 1);
+	memset(needle, 'a', 4001);
+	for (size_t size = 1; size <= 4001; size = size * 3 / 2 + 1) {
+		for (unsigned is_there = 0; is_there < 2; is_there++) {
+			struct scan_needles needles = { .count = 0 };
+			struct trace_scan scan;
+			struct scan_line line;
+
+			needle[size - 1] = is_there ? 'b' : 'c';
+			assert_true(scan_add(&needles, needle, size, 0));
+			scan_begin(&scan, fd, &needles, 0, 1);
+			assert_int_equal(scan_next(&scan, &line), is_there);
+			scan_end(&scan);
+			needle[size - 1] = 'a';
+		}
+	}
+	free(text);
+	free(needle);
+	(void)close(fd);
+}
+
+/* At each place before the end of what was read, and the longest that fit. */
+static void finds_near_the_end(void **state)
+{
+	static const char needle[] = "\"Needle\":1";
+	const size_t size = sizeof(needle) - 1;
+
+	(void)state;
+	for (size_t length = size; length < size + 40; length++) {
+		for (size_t at = 0; at + size <= length; at++) {
+			struct scan_needles needles = { .count = 0 };
+			int fd = memfd_create("end", MFD_CLOEXEC);
+			char text[64];
+			struct trace_scan scan;
+			struct scan_line line;
+
+			memset(text, '"', sizeof(text));
+			memcpy(text + at, needle, size);
+			text[length] = '\n';
+			assert_int_equal(write(fd, text, length + 1), length + 1);
+			assert_true(scan_add(&needles, needle, size, 0));
+			scan_begin(&scan, fd, &needles, 0, 1);
+			assert_int_equal(scan_next(&scan, &line), 1);
+			assert_int_equal(line.length, length);
+			assert_int_equal(scan_next(&scan, &line), 0);
+			scan_end(&scan);
+			(void)close(fd);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +224,8 @@ int main(void)
 		cmocka_unit_test(every_line_without_needles),
 		cmocka_unit_test(a_line_waits_for_its_rest),
 		cmocka_unit_test(the_longest_line_and_one_more),
+		cmocka_unit_test(finds_in_text_that_repeats_itself),
+		cmocka_unit_test(finds_near_the_end),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
