@@ -1,0 +1,555 @@
+#include "policy/classify_internal.h"
+
+#include "base/arena.h"
+#include "policy/program.h"
+#include "policy/sensitive.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Letters that only name a verb. Small ones have the word as their target, capitals the program. */
+static const struct {
+	char letter;
+	enum wanted_verb verb;
+	const char *why;
+} plain_effects[] = {
+	{ 'p', WANTED_EXEC_UNKNOWN, "runs a program that is named here" },
+	{ 'q', WANTED_EXEC_CODE, "runs this code" },
+	{ 'c', WANTED_PROCESS_CONTROL, "" },
+	{ 'i', WANTED_PACKAGE_INSTALL, "" },
+	{ 'e', WANTED_EXTERNAL_WRITE, "" },
+	{ 's', WANTED_FS_PERSIST, "" },
+	{ 'y', WANTED_SYSTEM_CHANGE, "" },
+	{ 'l', WANTED_WALL_LEAVE, "" },
+	{ 'a', WANTED_UNCLEAR, "what it does depends on more than the words" },
+	{ 'h', WANTED_NET_LISTEN, "" },
+	{ 'X', WANTED_EXEC_CODE, "runs code that is not in the words" },
+	{ 'N', WANTED_NET_CONNECT, "" },
+	{ 'I', WANTED_PACKAGE_INSTALL, "" },
+	{ 'E', WANTED_EXTERNAL_WRITE, "" },
+	{ 'K', WANTED_CREDENTIAL_USE, "" },
+	{ 'P', WANTED_FS_PERSIST, "" },
+	{ 'Y', WANTED_SYSTEM_CHANGE, "" },
+	{ 'L', WANTED_WALL_LEAVE, "" },
+	{ 'C', WANTED_PROCESS_CONTROL, "" },
+	{ 'U', WANTED_UNCLEAR, "what it does depends on more than the words" },
+	{ 'T', WANTED_IDENTITY_READ, "" },
+	{ 'B', WANTED_EXEC_WRAPPED, "" },
+	{ 'H', WANTED_NET_LISTEN, "" },
+};
+
+static const struct {
+	char letter;
+	uint32_t flag;
+} flag_effects[] = {
+	{ 'D', COMMAND_REMOVES },  { 'W', COMMAND_WRITES },   { 'R', COMMAND_RECURSES },
+	{ 'Q', COMMAND_IS_QUIET }, { 'Z', COMMAND_HAS_TEXT },
+};
+
+struct classify_word command_word(const struct classify_word *like, const char *text)
+{
+	struct classify_word word = *like;
+
+	word.text = text;
+	return word;
+}
+
+void command_wants(struct command *command, enum wanted_verb verb, const char *why)
+{
+	struct classify_word word = command_word(&command->words[0], command->program->name);
+
+	classify_add(command->classify, verb, &word, why);
+}
+
+/* The path as it will be meant where cwd is the working directory. */
+static const char *fold(struct classify *classify, const struct classify_word *word,
+			const char *cwd)
+{
+	const struct classify_facts *facts = classify->facts;
+	const char *folded = sensitive_fold(classify->arena, cwd, facts->home, word->text);
+	const char *resolved;
+
+	if (!folded || word->kind == CLASSIFY_GLOB || !facts->resolve)
+		return folded;
+	resolved = facts->resolve(facts->context, folded);
+	return resolved ? resolved : folded;
+}
+
+/* What is known of the files that a word can name. */
+struct place {
+	bool unknown, secret, persistent, ruin;
+};
+
+static void judge_path(struct classify *classify, const char *folded, const char *cwd,
+		       struct place *place)
+{
+	const struct classify_facts *facts = classify->facts;
+
+	if (!folded) {
+		place->unknown = true;
+		return;
+	}
+	place->secret |= sensitive_is_secret(folded, facts->home, facts->cwd);
+	place->persistent |= sensitive_is_persistent(folded);
+	place->ruin |= sensitive_is_ruin(folded, facts->home, cwd);
+}
+
+static struct place judge(struct classify *classify, const struct classify_word *word)
+{
+	bool relative = word->text[0] != '/' && word->text[0] != '~';
+	struct place place = { 0 };
+
+	if (word->kind != CLASSIFY_LITERAL && word->kind != CLASSIFY_GLOB) {
+		place.unknown = true;
+		return place;
+	}
+	place.unknown = relative && classify->cwd_unknown;
+	for (size_t i = 0; i < classify->cwd_count; i++) {
+		const char *cwd = classify->cwds[i];
+
+		judge_path(classify, fold(classify, word, cwd), cwd, &place);
+		if (!relative)
+			break;
+	}
+	if (!classify->cwd_count)
+		judge_path(classify, fold(classify, word, NULL), NULL, &place);
+	return place;
+}
+
+static void read_path(struct classify *classify, const struct classify_word *word, bool all_below)
+{
+	struct place place = judge(classify, word);
+	struct classify_word unknown = *word;
+
+	if (place.secret) {
+		classify_add(classify, WANTED_FS_SECRET, word, "");
+	} else if (place.unknown) {
+		unknown.kind = CLASSIFY_UNKNOWN;
+		classify_add(classify, WANTED_FS_READ, &unknown, "which file is not known");
+	} else if (all_below && place.ruin) {
+		classify_add(classify, WANTED_FS_SECRET, word, "secrets lie below it");
+	} else {
+		classify_add(classify, WANTED_FS_READ, word, "");
+	}
+}
+
+void classify_read(struct classify *classify, const struct classify_word *word)
+{
+	if (strcmp(word->text, "-") != 0 || word->kind != CLASSIFY_LITERAL)
+		read_path(classify, word, false);
+}
+
+/* What is written there goes nowhere, or where the command's output goes anyway. */
+static bool is_sink(const char *path)
+{
+	static const char *const sinks[] = {
+		"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2", "-",
+	};
+
+	for (size_t i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++)
+		if (strcmp(path, sinks[i]) == 0)
+			return true;
+	return false;
+}
+
+static void write_path(struct classify *classify, const struct classify_word *word,
+		       enum wanted_verb verb)
+{
+	struct place place;
+
+	if (word->kind == CLASSIFY_LITERAL && is_sink(word->text))
+		return;
+	place = judge(classify, word);
+	if (place.persistent)
+		classify_add(classify, WANTED_FS_PERSIST, word, "");
+	if (verb == WANTED_FS_REMOVE && (place.ruin || word->text[0] == '~'))
+		verb = WANTED_FS_RUIN;
+	classify_add(classify, verb, word, place.unknown ? "which file is not known" : "");
+}
+
+void classify_write(struct classify *classify, const struct classify_word *word)
+{
+	write_path(classify, word, WANTED_FS_WRITE);
+}
+
+void classify_variable(struct classify *classify, const struct classify_word *word)
+{
+	if (!sensitive_is_harmless_variable(word->text, strcspn(word->text, "=+[")))
+		classify_add(classify, WANTED_ENV_SET, word, "");
+}
+
+/*
+ * Names in small letters are a script's own, but for what programs take a proxy from; those in
+ * capitals may be the environment's. A subscript is evaluated, and can run commands.
+ */
+void classify_shell_variable(struct classify *classify, const struct classify_word *word)
+{
+	size_t length = strcspn(word->text, "=+");
+
+	if (memchr(word->text, '[', length) || word->kind == CLASSIFY_UNKNOWN) {
+		classify_add(classify, WANTED_UNCLEAR, word, "a name that is evaluated");
+		return;
+	}
+	for (size_t i = 0; i < length; i++)
+		if (isupper((unsigned char)word->text[i])) {
+			classify_variable(classify, word);
+			return;
+		}
+	if (length > 6 && memcmp(word->text + length - 6, "_proxy", 6) == 0)
+		classify_variable(classify, word);
+}
+
+static const struct {
+	const char *scheme, *port;
+} ports[] = {
+	{ "http", "80" },    { "https", "443" },  { "ftp", "21" },	  { "ftps", "990" },
+	{ "ssh", "22" },     { "git", "9418" },	  { "git+ssh", "22" },	  { "sftp", "22" },
+	{ "ws", "80" },	     { "wss", "443" },	  { "ldap", "389" },	  { "ldaps", "636" },
+	{ "smtp", "25" },    { "rsync", "873" },  { "postgres", "5432" }, { "postgresql", "5432" },
+	{ "mysql", "3306" }, { "redis", "6379" }, { "mongodb", "27017" },
+};
+
+static const char *port_of(const char *scheme, size_t length)
+{
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
+		if (strlen(ports[i].scheme) == length &&
+		    strncasecmp(ports[i].scheme, scheme, length) == 0)
+			return ports[i].port;
+	return NULL;
+}
+
+/* host:port of a URL's authority, or of "user@host:path". */
+static void connect_to(struct classify *classify, const struct classify_word *word,
+		       const char *host, size_t length, const char *port)
+{
+	const char *at = memrchr(host, '@', length);
+	struct classify_word target = *word;
+	bool has_port;
+
+	if (at) {
+		if (memchr(host, ':', (size_t)(at - host)))
+			classify_add(classify, WANTED_CREDENTIAL_USE, word, "a password in a URL");
+		length -= (size_t)(at + 1 - host);
+		host = at + 1;
+	}
+	has_port = length && memchr(host, ':', length) && host[0] != '[';
+	target.text = arena_format(classify->arena, "%.*s%s%s", (int)length, host,
+				   port && !has_port ? ":" : "", port && !has_port ? port : "");
+	if (!target.text)
+		classify->failed = true;
+	else
+		classify_add(classify, WANTED_NET_CONNECT, &target, "");
+}
+
+static void connect_url(struct command *command, const struct classify_word *word)
+{
+	struct classify *classify = command->classify;
+	const char *text = word->text, *scheme = strstr(text, "://");
+	const char *helper = strstr(text, "::");
+
+	if (word->kind != CLASSIFY_LITERAL) {
+		classify_add(classify, WANTED_NET_CONNECT, word, "where to is not known");
+		return;
+	}
+	if (helper && helper[-(helper > text)] != '[' && !scheme) {
+		classify_add(classify, WANTED_EXEC_CODE, word, "a transport that runs a program");
+		return;
+	}
+	if (strncasecmp(text, "file:", 5) == 0) {
+		struct classify_word path = *word;
+
+		path.text = text + 5 + strspn(text + 5, "/");
+		path.text -= path.text > text + 5;
+		read_path(classify, &path, false);
+		classify_add(classify, WANTED_UNCLEAR, word, "a file in the form of a URL");
+		return;
+	}
+	if (scheme)
+		connect_to(classify, word, scheme + 3, strcspn(scheme + 3, "/?#"),
+			   port_of(text, (size_t)(scheme - text)));
+	else
+		connect_to(classify, word, text, strcspn(text, "/?#"), NULL);
+}
+
+/* scp's and rsync's operands: a path, or host:path. */
+static bool is_remote(const struct classify_word *word)
+{
+	size_t length = strcspn(word->text, ":/");
+
+	return word->text[length] == ':' && length;
+}
+
+static void copy_end(struct command *command, const struct classify_word *word, bool written)
+{
+	struct classify *classify = command->classify;
+
+	if (!is_remote(word)) {
+		if (written)
+			classify_write(classify, word);
+		else
+			read_path(classify, word, true);
+		return;
+	}
+	if (strstr(word->text, "://"))
+		connect_url(command, word);
+	else
+		connect_to(classify, word, word->text, strcspn(word->text, ":"), "22");
+	if (written)
+		classify_add(classify, WANTED_EXTERNAL_WRITE, word, "");
+}
+
+/* A directory whose own configuration can name programs: harmless only below where we are. */
+static void configured_by(struct command *command, const struct classify_word *word)
+{
+	struct classify *classify = command->classify;
+	const char *cwd = classify->facts->cwd;
+	const char *folded = word->kind == CLASSIFY_LITERAL && !classify->moved &&
+					     !classify->cwd_unknown ?
+				     fold(classify, word, cwd) :
+				     NULL;
+
+	if (folded && (cwd ? sensitive_holds(cwd, folded) :
+			     folded[0] != '/' && strncmp(folded, "..", 2) != 0))
+		classify_read(classify, word);
+	else
+		classify_add(classify, WANTED_EXEC_CODE, word,
+			     "the configuration of another place can run programs");
+}
+
+/* Settings of git that change only how output looks. */
+static void git_setting(struct command *command, const struct classify_word *word)
+{
+	static const char *const harmless[] = {
+		"color.",
+		"core.quotepath=",
+		"core.abbrev=",
+		"advice.",
+		"log.date=",
+		"log.decorate=",
+		"column.",
+		"grep.linenumber=",
+		"status.",
+		"diff.renames=",
+		"core.precomposeunicode=",
+		"diff.renamelimit=",
+		"diff.context=",
+		"diff.noprefix=",
+		"core.pager=cat",
+	};
+
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+		size_t length = strlen(harmless[i]);
+
+		if (word->kind == CLASSIFY_LITERAL &&
+		    strncasecmp(word->text, harmless[i], length) == 0 &&
+		    (strcmp(harmless[i], "core.pager=cat") != 0 || !word->text[length]))
+			return;
+	}
+	classify_add(command->classify, WANTED_EXEC_CODE, word, "a setting that can run programs");
+}
+
+static void http_method(struct command *command, const struct classify_word *word)
+{
+	if (strcmp(word->text, "GET") != 0 && strcmp(word->text, "HEAD") != 0 &&
+	    strcmp(word->text, "OPTIONS") != 0)
+		classify_add(command->classify, WANTED_EXTERNAL_WRITE, word,
+			     "a method that writes");
+}
+
+/* "@file" of curl and its kin. */
+static void text_or_file(struct command *command, const struct classify_word *word)
+{
+	const char *at = strchr(word->text, '@');
+	struct classify_word path = *word;
+
+	if (word->kind != CLASSIFY_LITERAL || !at)
+		return;
+	path.text = at + 1;
+	read_path(command->classify, &path, false);
+}
+
+static void read_operand(struct command *command, const struct classify_word *word)
+{
+	struct classify *classify = command->classify;
+
+	if (command->flags & COMMAND_REMOVES)
+		write_path(classify, word, WANTED_FS_REMOVE);
+	else if (command->flags & COMMAND_WRITES)
+		classify_write(classify, word);
+	else if (strcmp(word->text, "-") != 0)
+		read_path(classify, word, command->flags & COMMAND_RECURSES);
+}
+
+static void clock_format(struct command *command, const struct classify_word *word)
+{
+	if (word->text[0] != '+')
+		classify_add(command->classify, WANTED_SYSTEM_CHANGE, word, "sets the clock");
+}
+
+static void shell_variable(struct command *command, const struct classify_word *word)
+{
+	classify_shell_variable(command->classify, word);
+}
+
+static void credential(struct command *command, const struct classify_word *word)
+{
+	classify_add(command->classify, WANTED_CREDENTIAL_USE, word, "");
+}
+
+static bool plain_effect(struct command *command, char letter, const struct classify_word *word)
+{
+	for (size_t i = 0; i < sizeof(flag_effects) / sizeof(flag_effects[0]); i++)
+		if (flag_effects[i].letter == letter) {
+			command->flags |= flag_effects[i].flag;
+			return true;
+		}
+	for (size_t i = 0; i < sizeof(plain_effects) / sizeof(plain_effects[0]); i++) {
+		if (plain_effects[i].letter != letter)
+			continue;
+		if (letter == 'q')
+			command->flags |= COMMAND_HAS_CODE;
+		if (islower((unsigned char)letter))
+			classify_add(command->classify, plain_effects[i].verb, word,
+				     plain_effects[i].why);
+		else
+			command_wants(command, plain_effects[i].verb, plain_effects[i].why);
+		return true;
+	}
+	return false;
+}
+
+static void write_here(struct command *command)
+{
+	struct classify_word here = command_word(&command->words[0], ".");
+
+	classify_add(command->classify, WANTED_FS_WRITE, &here, command->program->name);
+}
+
+/* Letters whose object decides what it is. */
+static bool judged_effect(struct command *command, char letter, const struct classify_word *word)
+{
+	static const struct {
+		char letter;
+		void (*judge)(struct command *command, const struct classify_word *word);
+	} judges[] = {
+		{ 'r', read_operand }, { 'u', connect_url },	{ 'x', command_text },
+		{ 'k', credential },   { 'g', configured_by },	{ 'f', git_setting },
+		{ '@', text_or_file }, { 'm', http_method },	{ 'S', command_sed },
+		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
+	};
+
+	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
+		if (judges[i].letter == letter) {
+			judges[i].judge(command, word);
+			return true;
+		}
+	return false;
+}
+
+void command_effect(struct command *command, char letter, const struct classify_word *word)
+{
+	if (plain_effect(command, letter, word) || judged_effect(command, letter, word))
+		return;
+	switch (letter) {
+	case 't':
+		break;
+	case '1':
+		command->skipped = 1;
+		break;
+	case 'w':
+		classify_write(command->classify, word);
+		break;
+	case 'd':
+		write_path(command->classify, word, WANTED_FS_REMOVE);
+		break;
+	case 'v':
+		classify_variable(command->classify, word);
+		break;
+	case 'n':
+		copy_end(command, word, false);
+		break;
+	case 'z':
+		copy_end(command, word, true);
+		break;
+	case 'O':
+		write_here(command);
+		break;
+	default: /* a letter that program.h does not have */
+		command->classify->failed = true;
+	}
+}
+
+static bool is_assignment(const struct classify_word *word)
+{
+	const char *text = word->text;
+	size_t length = 0;
+
+	while (isalnum((unsigned char)text[length]) || text[length] == '_')
+		length++;
+	return length && text[length] == '=';
+}
+
+/* The letter that a role is, seen together with what the options said. */
+static void role(struct command *command, char letter, size_t index)
+{
+	const struct classify_word *word = &command->words[command->operands[index]];
+
+	if (letter == 'q' && index == 0 && command->flags & COMMAND_HAS_TEXT)
+		letter = 'x';
+	command_effect(command, letter, word);
+}
+
+/* An interpreter that was given nothing to run reads it from its standard input. */
+static void without_operands(struct command *command)
+{
+	if (command->program->operands[0] == 'q' && !(command->flags & COMMAND_IS_QUIET) &&
+	    !(command->flags & COMMAND_HAS_CODE) && !command->skipped)
+		command_wants(command, WANTED_EXEC_CODE, "reads its code from its input");
+	if (command->flags & COMMAND_REMOVES) {
+		struct classify_word here = command_word(&command->words[0], ".");
+
+		classify_add(command->classify, WANTED_FS_REMOVE, &here, "");
+	}
+}
+
+void command_operands(struct command *command)
+{
+	const char *at = command->program->operands;
+	size_t count = command->operand_count, i = 0;
+
+	if (!count)
+		without_operands(command);
+	if (command->skipped && *at && at[1] != '*')
+		at++;
+	while (i < count) {
+		size_t word = command->operands[i];
+
+		if (!*at) {
+			classify_add(command->classify, WANTED_UNCLEAR, &command->words[word],
+				     "more operands than the tables know");
+			return;
+		} else if (*at == '=') {
+			bool assigns = is_assignment(&command->words[word]);
+
+			if (assigns)
+				classify_variable(command->classify, &command->words[word]);
+			i += assigns;
+			at += !assigns;
+		} else if ((*at == '>' || *at == '$') && command->flags & COMMAND_IS_QUIET) {
+			return;
+		} else if (*at == '>') {
+			command_inner(command, word, command->count, at[1] == '+');
+			return;
+		} else if (*at == '$') {
+			command_joined(command, word);
+			return;
+		} else if (at[1] == '*') {
+			if (count - i > strlen(at + 2))
+				role(command, *at, i++);
+			else
+				at += 2;
+		} else {
+			role(command, *at++, i++);
+		}
+	}
+}

@@ -1,0 +1,327 @@
+/*
+ * Theory of operation: a component of a path may itself be a pattern of the shell's, so a pattern
+ * of the table *meets* a component where some text would match both. The table's pattern is run as
+ * an automaton of at most 63 states, one bit each, over the component's characters.
+ */
+#include "policy/sensitive.h"
+
+#include "base/arena.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static const char *const secrets[] = {
+#define SECRET(pattern) pattern,
+#define PERSIST(pattern)
+#define RUIN(path)
+#include "policy/sensitive.def"
+#undef SECRET
+#undef PERSIST
+#undef RUIN
+};
+
+static const char *const persistent[] = {
+#define SECRET(pattern)
+#define PERSIST(pattern) pattern,
+#define RUIN(path)
+#include "policy/sensitive.def"
+#undef SECRET
+#undef PERSIST
+#undef RUIN
+};
+
+static const char *const ruins[] = {
+#define SECRET(pattern)
+#define PERSIST(pattern)
+#define RUIN(path) path,
+#include "policy/sensitive.def"
+#undef SECRET
+#undef PERSIST
+#undef RUIN
+};
+
+static const char *const harmless[] = {
+	"LANG",	       "LANGUAGE",	     "TZ",
+	"TERM",	       "COLORTERM",	     "COLUMNS",
+	"LINES",       "NO_COLOR",	     "FORCE_COLOR",
+	"CLICOLOR",    "CLICOLOR_FORCE",     "CI",
+	"LC_ALL",      "LC_CTYPE",	     "LC_COLLATE",
+	"LC_MESSAGES", "LC_NUMERIC",	     "LC_TIME",
+	"BLOCKSIZE",   "POSIXLY_CORRECT",    "RUST_BACKTRACE",
+	"NODE_ENV",    "PYTHONUNBUFFERED",   "PYTHONIOENCODING",
+	"PYTHONUTF8",  "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A state that stands on '*' is in the one behind it too. */
+static uint64_t settle(const char *pattern, size_t length, uint64_t states)
+{
+	for (size_t i = 0; i < length; i++)
+		if (pattern[i] == '*' && (states >> i & 1))
+			states |= UINT64_C(2) << i;
+	return states;
+}
+
+/* One character of the path, or any (0). */
+static uint64_t step(const char *pattern, size_t length, uint64_t states, int c)
+{
+	uint64_t next = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (!(states >> i & 1))
+			continue;
+		if (pattern[i] == '*')
+			next |= UINT64_C(1) << i;
+		else if (!c || pattern[i] == '?' ||
+			 tolower((unsigned char)pattern[i]) == tolower(c))
+			next |= UINT64_C(2) << i;
+	}
+	return settle(pattern, length, next);
+}
+
+/* Every state from the lowest on: what any run of characters can lead to. */
+static uint64_t spread(uint64_t states, size_t length)
+{
+	uint64_t lowest = states & -states;
+
+	return lowest ? ~(lowest - 1) & ((UINT64_C(2) << length) - 1) : 0;
+}
+
+/* What a set of the shell's, "[...]", takes of the text; 1 where it is not closed. */
+static size_t set_length(const char *text, size_t length)
+{
+	for (size_t i = 2; i < length; i++)
+		if (text[i] == ']')
+			return i + 1;
+	return 1;
+}
+
+static bool meets(const char *pattern, size_t pattern_length, const char *text, size_t length)
+{
+	uint64_t states;
+
+	if (pattern_length > 62)
+		return true;
+	/* The shell's patterns leave out names with a dot in front. */
+	if (length && strchr("*?[", text[0]) && pattern[0] == '.')
+		return false;
+	states = settle(pattern, pattern_length, 1);
+	for (size_t i = 0; i < length && states;) {
+		if (text[i] == '*') {
+			states = spread(states, pattern_length);
+			i++;
+		} else if (text[i] == '?' || text[i] == '[') {
+			states = step(pattern, pattern_length, states, 0);
+			i += text[i] == '[' ? set_length(text + i, length - i) : 1;
+		} else {
+			states = step(pattern, pattern_length, states, (unsigned char)text[i]);
+			i++;
+		}
+	}
+	return states >> pattern_length & 1;
+}
+
+/* The components of the pattern meet those of the path at its front. */
+static bool meets_here(const char *pattern, const char *path)
+{
+	for (;;) {
+		size_t a = strcspn(pattern, "/"), b = strcspn(path, "/");
+
+		/* Most differ in the first character already. */
+		if (!meets(pattern, a, path, b))
+			return false;
+		if (!pattern[a])
+			return true;
+		if (!path[b])
+			return false;
+		pattern += a + 1;
+		path += b + 1;
+	}
+}
+
+/*
+ * A last component like "*.json" can stand for a name of the table, as for any other: it counts
+ * only where both say the same ending, else every "wc -l *" would be a question.
+ */
+static bool is_broad(const char *pattern, const char *path)
+{
+	size_t length = strcspn(path, "/");
+
+	if (path[0] != '*' || path[length] || strchr(pattern, '/'))
+		return false;
+	return pattern[0] != '*' || path[strspn(path, "*?.")] == '\0';
+}
+
+static bool could_start(const char *pattern, const char *path)
+{
+	unsigned char a = (unsigned char)pattern[0], b = (unsigned char)path[0];
+
+	return a == '*' || a == '?' || b == '*' || b == '?' || b == '[' || tolower(a) == tolower(b);
+}
+
+static bool in_table(const char *const *table, size_t count, const char *path)
+{
+	bool at_root = path[0] == '/';
+
+	for (const char *at = path + at_root; *at; at_root = false) {
+		for (size_t i = 0; i < count; i++) {
+			bool anchored = table[i][0] == '/';
+
+			if ((!anchored || at_root) && could_start(table[i] + anchored, at) &&
+			    !is_broad(table[i], at) && meets_here(table[i] + anchored, at))
+				return true;
+		}
+		at += strcspn(at, "/");
+		at += *at == '/';
+	}
+	return false;
+}
+
+static bool is_tilde_of_other(const char *path)
+{
+	return path[0] == '~' && path[1] && path[1] != '/';
+}
+
+bool sensitive_holds(const char *path, const char *of)
+{
+	size_t length = strlen(path);
+
+	if (!of || strncmp(path, of, length) != 0)
+		return false;
+	return length == 1 || !of[length] || of[length] == '/';
+}
+
+/* Another user's home: whatever is in it is not ours to read unasked. */
+static bool is_foreign_home(const char *path, const char *home, const char *cwd)
+{
+	if (is_tilde_of_other(path))
+		return true;
+	if (!home || (cwd && sensitive_holds(cwd, path)) || sensitive_holds(home, path))
+		return false;
+	return sensitive_holds("/root", path) || (strncmp(path, "/home/", 6) == 0 && path[6]);
+}
+
+/* /dev/fd and its kin but for the three streams that every program has. */
+static bool is_stream(const char *path)
+{
+	static const char *const streams[] = {
+		"/dev/fd/0",	   "/dev/fd/1",	      "/dev/fd/2",
+		"/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2",
+	};
+
+	for (size_t i = 0; i < COUNT(streams); i++)
+		if (strcmp(path, streams[i]) == 0)
+			return true;
+	return false;
+}
+
+bool sensitive_is_secret(const char *folded, const char *home, const char *cwd)
+{
+	return !is_stream(folded) &&
+	       (is_foreign_home(folded, home, cwd) || in_table(secrets, COUNT(secrets), folded));
+}
+
+bool sensitive_is_persistent(const char *folded)
+{
+	return in_table(persistent, COUNT(persistent), folded);
+}
+
+/* All that is in "/home" is as bad as "/home": cut what stands for everything in a directory. */
+static size_t without_all(const char *path)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && strchr("*?.!", path[length - 1]))
+		length--;
+	if (!path[length] || path[length - 1] != '/')
+		return strlen(path);
+	return length > 1 ? length - 1 : 1;
+}
+
+bool sensitive_is_ruin(const char *folded, const char *home, const char *cwd)
+{
+	char path[SENSITIVE_LIMIT_BYTES + 1];
+	size_t length = without_all(folded);
+	bool whole = !folded[length];
+
+	if (length > SENSITIVE_LIMIT_BYTES)
+		return true;
+	memcpy(path, folded, length);
+	path[length] = '\0';
+	if (strcmp(path, "~") == 0 || is_tilde_of_other(path) || strncmp(path, "..", 2) == 0)
+		return true;
+	for (size_t i = 0; i < COUNT(ruins); i++)
+		if (strcmp(path, ruins[i]) == 0)
+			return true;
+	if (path[0] != '/')
+		return false;
+	/* The working directory itself, or all in it, may be what is to be cleared. */
+	return sensitive_holds(path, home) ||
+	       (whole && sensitive_holds(path, cwd) && strcmp(path, cwd) != 0);
+}
+
+bool sensitive_is_harmless_variable(const char *name, unsigned long length)
+{
+	for (size_t i = 0; i < COUNT(harmless); i++)
+		if (strlen(harmless[i]) == length && memcmp(name, harmless[i], length) == 0)
+			return true;
+	return false;
+}
+
+/* Appends the components of text to the folded path of *length bytes; false where it is full. */
+static bool fold(char *path, size_t *length, const char *text)
+{
+	bool absolute = path[0] == '/';
+
+	while (*text) {
+		size_t n = strcspn(text, "/");
+		size_t last = *length;
+
+		while (last && path[last - 1] != '/')
+			last--;
+		if (n == 2 && memcmp(text, "..", 2) == 0 && *length > absolute &&
+		    strcmp(path + last, "..") != 0) {
+			*length = last > absolute ? last - 1 : absolute;
+		} else if (n == 2 && memcmp(text, "..", 2) == 0 && absolute) {
+			*length = 1;
+		} else if (n && !(n == 1 && *text == '.')) {
+			if (*length + n + 1 > SENSITIVE_LIMIT_BYTES)
+				return false;
+			if (*length && path[*length - 1] != '/')
+				path[(*length)++] = '/';
+			memcpy(path + *length, text, n);
+			*length += n;
+		}
+		path[*length] = '\0';
+		text += n;
+		text += *text == '/';
+	}
+	return true;
+}
+
+char *sensitive_fold(struct arena *arena, const char *cwd, const char *home, const char *path)
+{
+	char folded[SENSITIVE_LIMIT_BYTES + 1] = "";
+	size_t length = 0;
+	const char *base = cwd;
+
+	if (path[0] == '~' && (!path[1] || path[1] == '/') && home) {
+		base = home;
+		path++;
+		path += *path == '/';
+	} else if (path[0] == '/' || path[0] == '~') {
+		base = path[0] == '/' ? "/" : NULL;
+	}
+	if (base) {
+		folded[length++] = '/';
+		folded[length] = '\0';
+		if (!fold(folded, &length, base))
+			return NULL;
+	}
+	if (!fold(folded, &length, path))
+		return NULL;
+	return arena_copy_bytes(arena, folded, length);
+}
