@@ -34,7 +34,6 @@ static const struct row syntax[] = {
 	{ "[user]\nname = J\xc3\xbcrgen\n", "[user]\n\tname = \"J\xc3\xbcrgen\"\n" },
 	{ "# c\n; d\n[user]\n# e\nname = x\n", "[user]\n\tname = \"x\"\n" },
 	{ "[rerere]\nenabled\n", "[rerere]\n\tenabled\n" },
-	{ "[rerere]\nenabled # c\n", "[rerere]\n\tenabled\n" },
 	{ "[user]\nname =\n", "[user]\n\tname = \"\"\n" },
 	{ "[color \"diff\"]\nmeta = red\n", "[color \"diff\"]\n\tmeta = \"red\"\n" },
 	{ "[color.diff]\nmeta = red\n", "[color \"diff\"]\n\tmeta = \"red\"\n" },
@@ -42,11 +41,15 @@ static const struct row syntax[] = {
 	  "[user]\n\tname = \"a\"\n\temail = \"b\"\n" },
 	/* a value with control bytes goes alone */
 	{ "[user]\nname = a\\nb\nemail = c\n", "[user]\n\temail = \"c\"\n" },
-	{ "[user]\nname = a\tb\nemail = c\n", "[user]\n\temail = \"c\"\n" },
+	{ "[user]\nname = \"a\tb\"\nemail = c\n", "[user]\n\temail = \"c\"\n" },
+	{ "[user]\nname = a\tb\n", "[user]\n\tname = \"a b\"\n" },
 	{ "[user]\nname = a\x1b[31m\n", "" },
 	/* all of what git would refuse */
+	{ "[rerere]\nenabled # c\n", "" },
+	{ "[user]\nname = x\n\v\n", "" },
 	{ "[user\nname = x\n", "" },
-	{ "name = x\n", "" },
+	/* no section: a name that is on no list */
+	{ "name = x\n[user]\nname = y\n", "[user]\n\tname = \"y\"\n" },
 	{ "[user]\nname = x\n[core", "" },
 	{ "[user]\nname = \"x\n", "" },
 	{ "[user]\nname = \\q\n", "" },
