@@ -106,15 +106,25 @@ static const struct form forms[] = {
 
 #define FORM_COUNT (sizeof(forms) / sizeof(forms[0]))
 
+#define NAME(text)                     \
+	{                              \
+		text, sizeof(text) - 1 \
+	}
+
 /*
  * Names whose value is secret, as the end of what stands before `=` or `:`. Each ends in one of
  * the pairs of letters that name_trigger makes triggers of.
  */
-static const char *const names[] = {
-	"password",   "passwd",	     "passphrase",  "secret",	   "token",	     "apikey",
-	"api_key",    "api-key",     "access_key",  "access-key",  "accesskey",	     "secret_key",
-	"secret-key", "secretkey",   "private_key", "private-key", "auth_key",	     "auth-key",
-	"authkey",    "account_key", "accountkey",  "signing_key", "encryption_key",
+static const struct name {
+	const char *text; /* ends in a letter */
+	uint8_t length;
+} names[] = {
+	NAME("password"),   NAME("passwd"),	 NAME("passphrase"),	 NAME("secret"),
+	NAME("token"),	    NAME("apikey"),	 NAME("api_key"),	 NAME("api-key"),
+	NAME("access_key"), NAME("access-key"),	 NAME("accesskey"),	 NAME("secret_key"),
+	NAME("secret-key"), NAME("secretkey"),	 NAME("private_key"),	 NAME("private-key"),
+	NAME("auth_key"),   NAME("auth-key"),	 NAME("authkey"),	 NAME("account_key"),
+	NAME("accountkey"), NAME("signing_key"), NAME("encryption_key"),
 };
 
 #define NAME_COUNT (sizeof(names) / sizeof(names[0]))
@@ -213,6 +223,20 @@ static bool says_caseless(const struct token_text *text, size_t at, const char *
 
 	return at <= text->length && text->length - at >= length &&
 	       strncasecmp(text->bytes + at, word, length) == 0;
+}
+
+static bool is_letter(unsigned char byte, char lower)
+{
+	return (byte | 0x20) == (unsigned char)lower;
+}
+
+/* Most are told apart by their last letter. */
+static bool says_name(const struct token_text *text, size_t at, const struct name *name)
+{
+	return at <= text->length && text->length - at >= name->length &&
+	       is_letter((unsigned char)text->bytes[at + name->length - 1],
+			 name->text[name->length - 1]) &&
+	       strncasecmp(text->bytes + at, name->text, name->length) == 0;
 }
 
 /* Where the bytes of the class end, at most `limit` of them. */
@@ -507,7 +531,7 @@ static bool is_placeholder(const struct token_text *text, size_t from, size_t to
 		if (to - from == strlen(words[i]) && says_caseless(text, from, words[i]))
 			return true;
 	for (size_t i = 0; i < NAME_COUNT; i++)
-		if (to - from == strlen(names[i]) && says_caseless(text, from, names[i]))
+		if (to - from == names[i].length && says_name(text, from, &names[i]))
 			return true;
 	return false;
 }
@@ -516,7 +540,7 @@ static bool has_name(const struct token_text *text, size_t from, size_t to)
 {
 	for (; from < to; from++)
 		for (size_t i = 0; i < NAME_COUNT; i++)
-			if (to - from >= strlen(names[i]) && says_caseless(text, from, names[i]))
+			if (to - from >= names[i].length && says_name(text, from, &names[i]))
 				return true;
 	return false;
 }
@@ -680,11 +704,9 @@ static size_t behind_sign(const struct token_text *text, size_t at, bool *ret_is
 	return skip(text, at, " \t", 4);
 }
 
-static bool ends_in(const struct token_text *text, size_t from, size_t to, const char *word)
+static bool ends_in(const struct token_text *text, size_t from, size_t to, struct name name)
 {
-	size_t length = strlen(word);
-
-	return to - from >= length && says_caseless(text, to - length, word);
+	return to - from >= name.length && says_name(text, to - name.length, &name);
 }
 
 /* What stands before `at` is a name; the trigger was its last two letters. */
@@ -697,17 +719,18 @@ static bool match_name(const struct token_text *text, size_t at, struct token_hi
 		start--;
 	is_option = byte_at(text, start) == '-';
 	is_pair = text->is_json && says(text, end, "\",\"");
-	if (is_pair && (ends_in(text, start, end, "--user") || (end - start == 2 && is_option)))
+	if (is_pair && (ends_in(text, start, end, (struct name)NAME("--user")) ||
+			(end - start == 2 && is_option)))
 		return take_user(text, end + 3, ret_hit);
 	/* two arguments: only behind an option is the second one a value */
 	if (is_pair && !is_option)
 		return false;
-	if (ends_in(text, start, end, "authorization")) {
+	if (ends_in(text, start, end, (struct name)NAME("authorization"))) {
 		at = behind_sign(text, end, &is_loose);
 		at = at ? skip(text, at, "\"'", 1) : 0;
 		return at && take_authorization(text, at, ret_hit);
 	}
-	if (ends_in(text, start, end, "cookie")) {
+	if (ends_in(text, start, end, (struct name)NAME("cookie"))) {
 		at = behind_sign(text, end, &is_loose);
 		at = at ? skip(text, at, "\"'", 1) : 0;
 		return at && take_cookie(text, at, ret_hit);
@@ -810,8 +833,16 @@ bool token_at(const struct token_text *text, size_t at, struct token_hit *ret_hi
 	};
 	const char *bytes = text->bytes + at;
 
-	if (strchr("=:\"'\\", bytes[2]) && bytes[2])
+	switch (bytes[2]) {
+	case '=':
+	case ':':
+	case '"':
+	case '\'':
+	case '\\':
 		return match_name(text, at, ret_hit);
+	default:
+		break;
+	}
 	for (size_t i = 0; i < SPECIAL_COUNT; i++)
 		if (same(bytes, special_trigger[i]))
 			return matches[i](text, at, ret_hit);
