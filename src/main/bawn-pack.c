@@ -13,6 +13,7 @@
 #include "kernel/jail.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,6 +31,8 @@ enum step {
 #define LIMIT_CPU_SECONDS 3600
 #define LIMIT_MEMORY_BYTES (192u * 1024 * 1024)
 #define LEVEL 1
+/* The longest output that is compressed as well as it can be at a good pace. */
+#define SMALL_BYTES (8u * 1024 * 1024)
 #define CHUNK_BYTES (256u * 1024)
 
 struct work {
@@ -48,17 +51,14 @@ static int put(const ZSTD_outBuffer *out)
 	return fd_write_all(ROLE_FIRST + PACK_OUT, work.out, out->pos);
 }
 
-/* More than 0: bytes; 0: the end. */
+/* More than 0: bytes, as many as there is room for if so many come; 0: the end. */
 static ssize_t take(void)
 {
-	ssize_t count;
+	ssize_t count = fd_read_all(ROLE_FIRST + PACK_IN, work.in, sizeof(work.in));
 
-	do
-		count = read(ROLE_FIRST + PACK_IN, work.in, sizeof(work.in));
-	while (count < 0 && errno == EINTR);
 	if (count > 0)
 		work.answer.read_bytes += (uint64_t)count;
-	return count < 0 ? -errno : count;
+	return count;
 }
 
 static int compress_some(ZSTD_CCtx *context, size_t length, ZSTD_EndDirective how)
@@ -80,35 +80,63 @@ static int compress_some(ZSTD_CCtx *context, size_t length, ZSTD_EndDirective ho
 	return 0;
 }
 
-static int set_up(ZSTD_CCtx *context)
-{
-	static const struct {
-		ZSTD_cParameter name;
-		int value;
-	} parameters[] = {
-		{ ZSTD_c_compressionLevel, LEVEL },
-		/* tables that stay in the processor's first cache: a fifth faster, as small */
-		{ ZSTD_c_windowLog, 18 },
-		{ ZSTD_c_hashLog, 12 },
-	};
+struct parameter {
+	ZSTD_cParameter name;
+	int value;
+};
 
-	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
+/* Tables that stay in the processor's first cache: a fifth faster than level 1 alone, as small. */
+static const struct parameter small[] = {
+	{ ZSTD_c_compressionLevel, LEVEL },
+	{ ZSTD_c_windowLog, 18 },
+	{ ZSTD_c_hashLog, 12 },
+};
+
+/* Of text, a third faster again, and half as large again. */
+static const struct parameter fast[] = {
+	{ ZSTD_c_compressionLevel, LEVEL },
+	{ ZSTD_c_windowLog, 17 },
+	{ ZSTD_c_hashLog, 11 },
+	{ ZSTD_c_targetLength, 4 },
+};
+
+static int set_up(ZSTD_CCtx *context, const struct parameter *parameters, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
 		if (ZSTD_isError(ZSTD_CCtx_setParameter(context, parameters[i].name,
 							parameters[i].value)))
 			return -EINVAL;
 	return 0;
 }
 
+#define SET_UP(context, parameters) \
+	set_up(context, parameters, sizeof(parameters) / sizeof((parameters)[0]))
+
+/* Whoever writes so much is not to wait for us: the rest is a frame of its own. */
+static int hurry(ZSTD_CCtx *context)
+{
+	int result = compress_some(context, 0, ZSTD_e_end);
+
+	return result < 0 ? result : SET_UP(context, fast);
+}
+
 static int compress_all(void)
 {
 	ZSTD_CCtx *context = ZSTD_createCCtx();
+	bool is_fast = false;
 	ssize_t count = 0;
 	int result = 0;
 
-	if (!context || set_up(context) < 0)
+	if (!context || SET_UP(context, small) < 0)
 		return -ENOMEM;
-	while (result == 0 && (count = take()) > 0)
-		result = compress_some(context, (size_t)count, ZSTD_e_continue);
+	while (result == 0 && (count = take()) > 0) {
+		if (!is_fast && work.answer.read_bytes > SMALL_BYTES) {
+			is_fast = true;
+			result = hurry(context);
+		}
+		if (result == 0)
+			result = compress_some(context, (size_t)count, ZSTD_e_continue);
+	}
 	if (result == 0 && count == 0)
 		result = compress_some(context, 0, ZSTD_e_end);
 	ZSTD_freeCCtx(context);

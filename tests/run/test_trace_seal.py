@@ -112,11 +112,17 @@ def test_round_trip(place, data):
     assert seal(place, data)["name"] == kept["name"] and blobs(place) == [file]
 
 
-def test_a_stranger_reads_it(place):
-    data = lines(500_000)
-    seal(place, data)
+@pytest.mark.parametrize("size, frames", [(500_000, 1), (8 << 20, 1), ((8 << 20) + 1, 2),
+                                          (9_000_000, 2)])
+def test_a_stranger_reads_it(place, size, frames):
+    data = lines(size)
+    kept = seal(place, data)
     file, = blobs(place)
-    assert file.read_bytes()[:4] == MAGIC
+    packed = file.read_bytes()
+    assert packed[:4] == MAGIC and packed.count(MAGIC) == frames
+    file.unlink()
+    assert seal(place, data) | {"ns": 0} == kept | {"ns": 0}
+    assert file.read_bytes() == packed
     if shutil.which("zstd"):
         assert subprocess.run(["zstd", "-dc", file], capture_output=True, check=True).stdout == data
 

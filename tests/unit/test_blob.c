@@ -170,10 +170,14 @@ static char *text_of(size_t length, bool is_noise)
 	return text;
 }
 
+/* What is behind these bytes is compressed in another frame. */
+#define LARGE_BYTES (8u * 1024 * 1024)
+
 static void test_round_trip(void **state)
 {
 	static const size_t sizes[] = {
-		0, 1, 4096, BLOB_PACK_BYTES - 1, BLOB_PACK_BYTES, 300000, 262144, 3000001
+		0,	1,	 4096,	      BLOB_PACK_BYTES - 1, BLOB_PACK_BYTES, 300000,
+		262144, 3000001, LARGE_BYTES, LARGE_BYTES + 1,	   9000000
 	};
 	struct place *place = *state;
 
