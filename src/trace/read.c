@@ -268,6 +268,8 @@ int trace_read_take(struct trace_reader *ret_reader, int fd, const char *name, s
 		return error_set(error, EISDIR, "%s: a directory, and no file of a trace", name);
 	if (!S_ISREG(status.st_mode))
 		return error_set(error, EINVAL, "%s: no regular file", name);
+	/* advice: the next chunks are on their way while one is looked at */
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	reader.buffer = malloc(CAPACITY_BYTES);
 	if (!reader.buffer)
 		return error_errno(error, ENOMEM, "%s", name);
