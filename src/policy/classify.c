@@ -440,12 +440,15 @@ static void drain(struct classify *classify)
 
 void classify_words(struct classify *classify, const struct classify_word *words, size_t count)
 {
+	uint32_t depth = classify->depth;
+
 	if (!count)
 		return;
 	if (!classify->cwd_count && classify->facts->cwd)
 		classify->cwds[classify->cwd_count++] = classify->facts->cwd;
-	push(classify, words, count, classify->depth);
+	push(classify, words, count, depth);
 	drain(classify);
+	classify->depth = depth;
 }
 
 void classify_argv(struct classify *classify, const char *const *argv, size_t argc)

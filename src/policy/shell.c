@@ -1,0 +1,364 @@
+#include "policy/shell.h"
+
+#include "base/arena.h"
+#include "base/utf8.h"
+#include "policy/shell_internal.h"
+
+#include <string.h>
+
+static void ask(struct shell_walk *walk, uint32_t node, enum wanted_verb verb, const char *why)
+{
+	const struct shell_node *at = &walk->tree->nodes[node];
+	struct classify_word word = { "", CLASSIFY_LITERAL, at->start };
+
+	word.text = arena_copy_bytes(walk->classify->arena, walk->tree->text + at->start,
+				     at->end - at->start);
+	if (!word.text) {
+		walk->classify->failed = true;
+		return;
+	}
+	classify_add(walk->classify, verb, &word, why);
+}
+
+/* Children that are words become those of one command. */
+static struct classify_word *gather(struct shell_walk *walk, uint32_t node, size_t *count)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	struct classify_word *words =
+		arena_array(walk->classify->arena, walk->after[node] - node + 1, sizeof(*words));
+
+	if (!words) {
+		walk->classify->failed = true;
+		return NULL;
+	}
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
+		enum shell_part part = shell_part(nodes[child].kind);
+
+		if (part == SHELL_PART_WORD || part == SHELL_PART_EXPANSION ||
+		    part == SHELL_PART_SUBSTITUTION || part == SHELL_PART_ARITHMETIC)
+			words[(*count)++] = shell_word(walk, child);
+		else if (part != SHELL_PART_ASSIGNMENT && part != SHELL_PART_REDIRECT &&
+			 part != SHELL_PART_HERESTRING)
+			shell_wrong(walk, child,
+				    "a command with a part that is none of a command's");
+	}
+	return words;
+}
+
+static void look_at_command(struct shell_walk *walk, uint32_t node)
+{
+	size_t count = 0;
+	struct classify_word *words = gather(walk, node, &count);
+
+	if (words && count)
+		classify_words(walk->classify, words, count);
+}
+
+/* "export A=1": the keyword and what follows as the words of a built-in command. */
+static void look_at_declaration(struct shell_walk *walk, uint32_t node)
+{
+	struct classify_word *words =
+		arena_array(walk->classify->arena, walk->after[node] - node + 1, sizeof(*words));
+	size_t count = 0;
+
+	if (!words) {
+		walk->classify->failed = true;
+		return;
+	}
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
+		words[count] = shell_word(walk, child);
+		/* a value is one word, however it comes about */
+		if (walk->tree->nodes[child].kind == SHELL_ASSIGNMENT &&
+		    words[count].kind == CLASSIFY_UNKNOWN)
+			words[count].kind = CLASSIFY_ONE;
+		count++;
+	}
+	if (!count)
+		return;
+	words[0].text = arena_copy_bytes(
+		walk->classify->arena, walk->tree->text + walk->tree->nodes[node + 1].start,
+		walk->tree->nodes[node + 1].end - walk->tree->nodes[node + 1].start);
+	words[0].kind = CLASSIFY_LITERAL;
+	if (!words[0].text)
+		walk->classify->failed = true;
+	else
+		classify_words(walk->classify, words, count);
+}
+
+/* An assignment in front of a command is in its environment; alone it may be of the shell only. */
+static void look_at_assignment(struct shell_walk *walk, uint32_t node)
+{
+	uint32_t parent = walk->tree->nodes[node].parent;
+	enum shell_part part = shell_part(walk->tree->nodes[parent].kind);
+	struct classify_word word;
+
+	if (part == SHELL_PART_DECLARATION)
+		return;
+	word = shell_word(walk, node);
+	if (word.kind == CLASSIFY_UNKNOWN)
+		word.kind = CLASSIFY_ONE;
+	if (part == SHELL_PART_COMMAND)
+		classify_variable(walk->classify, &word);
+	else
+		classify_shell_variable(walk->classify, &word);
+}
+
+static bool is_one_of(const struct shell_walk *walk, uint32_t node, const char *const *list,
+		      size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (shell_is(walk, node, list[i]))
+			return true;
+	return false;
+}
+
+static bool is_descriptor(const char *text)
+{
+	return text[0] && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* "2>&1" and "<&3": the three streams are everybody's, others came from somebody. */
+static void duplicate(struct shell_walk *walk, const struct classify_word *word, bool reads)
+{
+	if (strcmp(word->text, "-") == 0)
+		return;
+	if (!reads && !is_descriptor(word->text))
+		classify_write(walk->classify, word);
+	else if (word->kind != CLASSIFY_LITERAL || !is_descriptor(word->text) || word->text[1] ||
+		 word->text[0] > '2')
+		classify_add(walk->classify, WANTED_UNCLEAR, word,
+			     "a descriptor of somebody else's");
+}
+
+static bool is_network(const struct classify_word *word)
+{
+	return strncmp(word->text, "/dev/tcp/", 9) == 0 || strncmp(word->text, "/dev/udp/", 9) == 0;
+}
+
+static void redirect(struct shell_walk *walk, uint32_t operator, uint32_t destination)
+{
+	static const char *const writes[] = { ">", ">>", ">|", "&>", "&>>", "<>" };
+	static const char *const duplicates[] = { ">&", "<&", ">&-", "<&-" };
+	struct classify_word word;
+
+	if (!destination) {
+		if (!is_one_of(walk, operator, duplicates, 4))
+			shell_wrong(walk, operator, "a redirection to nowhere");
+		return;
+	}
+	word = shell_word(walk, destination);
+	if (is_network(&word))
+		classify_add(walk->classify, WANTED_NET_CONNECT, &word,
+			     "a connection of the shell's");
+	else if (is_one_of(walk, operator, duplicates, 2))
+		duplicate(walk, &word, shell_is(walk, operator, "<&"));
+	else if (shell_is(walk, operator, "<"))
+		classify_read(walk->classify, &word);
+	else if (is_one_of(walk, operator, writes, sizeof(writes) / sizeof(writes[0])))
+		classify_write(walk->classify, &word);
+	else
+		shell_wrong(walk, operator, "a redirection that is not known");
+}
+
+static void look_at_redirect(struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t operator= 0, destination = 0;
+
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
+		if (nodes[child].kind == SHELL_TOKEN && !operator)
+			operator= child;
+		else if (nodes[child].kind == SHELL_DESCRIPTOR)
+			continue;
+		else if (!destination && operator)
+			destination = child;
+		else
+			shell_wrong(walk, node, "a redirection with more than one end");
+	}
+	if (operator)
+		redirect(walk, operator, destination);
+	else
+		shell_wrong(walk, node, "a redirection that is not known");
+}
+
+/*
+ * Inside of [[ ]] numbers are evaluated as arithmetic, with the commands that subscripts can hold;
+ * "-v" and "-R" evaluate a name in both forms.
+ */
+static void look_at_operator(struct shell_walk *walk, uint32_t node)
+{
+	static const char *const evaluating[] = { "-v",	 "-R",	"-eq", "-ne",
+						  "-lt", "-le", "-gt", "-ge" };
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t test = node;
+
+	while (test && nodes[test].kind != SHELL_TEST)
+		test = nodes[test].parent;
+	if (!test && nodes[test].kind != SHELL_TEST) {
+		shell_wrong(walk, node, "an operator outside of a test");
+		return;
+	}
+	if (is_one_of(walk, node, evaluating, 2) ||
+	    (shell_is(walk, test + 1, "[[") && is_one_of(walk, node, evaluating, 8)))
+		ask(walk, test, WANTED_UNCLEAR, "evaluates its operands");
+}
+
+/* "[", "[[" and "((": the last is arithmetic. */
+static void look_at_test(struct shell_walk *walk, uint32_t node)
+{
+	struct classify_word word = { "test", CLASSIFY_LITERAL, walk->tree->nodes[node].start };
+
+	if (shell_is(walk, node + 1, "[") || shell_is(walk, node + 1, "[["))
+		classify_words(walk->classify, &word, 1);
+	else
+		ask(walk, node, WANTED_UNCLEAR, "arithmetic can run commands");
+}
+
+/* "${x:-y}", "${!x}", "${x@P}" and their kin are not told apart. */
+static void look_at_expansion(struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	size_t others = 0;
+
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
+		bool name = nodes[child].kind == SHELL_VARIABLE ||
+			    nodes[child].kind == SHELL_SPECIAL;
+		bool bracket = nodes[child].kind == SHELL_TOKEN &&
+			       (shell_is(walk, child, "${") || shell_is(walk, child, "}") ||
+				shell_is(walk, child, "$"));
+
+		others += !name && !bracket;
+	}
+	if (others)
+		ask(walk, node, WANTED_UNCLEAR, "an expansion that does more than to give a value");
+}
+
+static bool is_reserved_value(const struct shell_walk *walk, uint32_t node)
+{
+	return shell_is(walk, node, "BASH_ENV") || shell_is(walk, node, "IFS");
+}
+
+/* The name that a loop sets. */
+static void look_at_loop(struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
+		struct classify_word word;
+
+		if (nodes[child].kind != SHELL_VARIABLE)
+			continue;
+		word = shell_word(walk, child);
+		if (is_reserved_value(walk, child))
+			classify_variable(walk->classify, &word);
+		else
+			classify_shell_variable(walk->classify, &word);
+		return;
+	}
+}
+
+static void look_at(struct shell_walk *walk, uint32_t node)
+{
+	uint32_t kind = walk->tree->nodes[node].kind;
+
+	switch (shell_part(kind)) {
+	case SHELL_PART_COMMAND:
+		look_at_command(walk, node);
+		break;
+	case SHELL_PART_DECLARATION:
+		look_at_declaration(walk, node);
+		break;
+	case SHELL_PART_ASSIGNMENT:
+		look_at_assignment(walk, node);
+		break;
+	case SHELL_PART_REDIRECT:
+		look_at_redirect(walk, node);
+		break;
+	case SHELL_PART_TEST:
+		look_at_test(walk, node);
+		break;
+	case SHELL_PART_FUNCTION:
+		ask(walk, node, WANTED_UNCLEAR,
+		    "defines a function: a name then means another thing");
+		break;
+	case SHELL_PART_SUBSTITUTION:
+		ask(walk, node, WANTED_UNCLEAR, "the output of a command becomes words or a file");
+		break;
+	case SHELL_PART_ARITHMETIC:
+		ask(walk, node, WANTED_UNCLEAR, "arithmetic can run commands");
+		break;
+	case SHELL_PART_EXPANSION:
+		look_at_expansion(walk, node);
+		break;
+	default:
+		if (kind == SHELL_TEST_OPERATOR)
+			look_at_operator(walk, node);
+		else if (kind == SHELL_FOR)
+			look_at_loop(walk, node);
+	}
+}
+
+/* What is shown to a person must be what runs. */
+static bool is_visible(const char *text, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		uint32_t point;
+		size_t n = utf8_decode(text + i, length - i, &point);
+
+		if (!n || (!utf8_is_visible(point) && point != '\n' && point != '\t'))
+			return false;
+		i += n;
+	}
+	return true;
+}
+
+void shell_refuse(struct classify *classify, const char *why)
+{
+	struct classify_word word = { "(shell text)", CLASSIFY_LITERAL, 0 };
+
+	classify->failed = true;
+	classify_add(classify, WANTED_UNCLEAR, &word, why);
+}
+
+static void refuse_at(struct shell_walk *walk)
+{
+	struct classify_word word = { "(shell text)", CLASSIFY_LITERAL, walk->wrong_at };
+
+	walk->classify->failed = true;
+	classify_add(walk->classify, WANTED_UNCLEAR, &word, walk->wrong);
+}
+
+void shell_classify(struct classify *classify, const struct shell_tree *tree)
+{
+	struct shell_walk walk = { .classify = classify, .tree = tree };
+	size_t segments = classify->segment_count;
+
+	if (tree->length > SHELL_LIMIT_BYTES || tree->count > SHELL_LIMIT_NODES) {
+		shell_refuse(classify, "too long");
+		return;
+	}
+	if (!is_visible(tree->text, tree->length)) {
+		shell_refuse(classify, "has characters that are not shown as they are");
+		return;
+	}
+	classify->in_shell = true;
+	if (shell_check(&walk))
+		for (uint32_t i = 0; i < tree->count && !walk.wrong && !classify->failed; i++)
+			look_at(&walk, i);
+	if (walk.wrong)
+		refuse_at(&walk);
+	classify->in_shell = false;
+	/* nothing to run but assignments and redirections: those were looked at */
+	if (classify->segment_count == segments && !classify->wanted_count)
+		shell_refuse(classify, "no command");
+}
+
+void shell_classify_text(struct classify *classify, size_t index, const struct shell_tree *tree)
+{
+	uint32_t depth = classify->depth;
+
+	classify->depth = classify->texts[index].depth;
+	classify->texts_read++;
+	shell_classify(classify, tree);
+	classify->depth = depth;
+}
