@@ -143,7 +143,7 @@ void classify_read(struct classify *classify, const struct classify_word *word)
 static bool is_sink(const char *path)
 {
 	static const char *const sinks[] = {
-		"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2", "-",
+		"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2",
 	};
 
 	for (size_t i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++)

@@ -1,7 +1,8 @@
 /*
- * A shell's text as the requests of its commands. The tree comes from elsewhere (a parser in a jail)
- * in a flat form, as foreign as the text: it is checked against the text before it is believed, and
- * only kinds of nodes on an allowlist (shell.def) are. Whatever is not understood asks. Pure.
+ * A shell's text as the requests of its commands. The tree comes from elsewhere (a parser in a
+ * jail) in a flat form, as foreign as the text: it is checked against the text before it is
+ * believed, and only kinds of nodes on a list (shell.def) are. Whatever is not understood asks.
+ * Pure.
  *
  * Each command is a segment of the classification, and so is each one inside of a substitution, a
  * loop or a condition. Redirections and assignments are requests of their own.
@@ -16,7 +17,7 @@
 
 struct error;
 
-/* Agents send a few hundred bytes; a text that nobody would read to its end is not worth parsing. */
+/* Agents send some hundred bytes; what nobody would read to its end is not worth parsing. */
 #define SHELL_LIMIT_BYTES (64u * 1024)
 /* A text at its limit made of ordinary commands has some thousands. */
 #define SHELL_LIMIT_NODES 16384u

@@ -1,8 +1,8 @@
 /*
- * Theory of operation: the parser guesses where text is not quite a shell's, and guesses wrong where
- * its grammar is. So the tree must account for every byte: what no leaf covers is blank, a line ends
- * only where a command may, and each leaf's text is one that can be what the leaf says. A tree that
- * is wrong in another way than these would have to be made of the right words in the right order.
+ * Theory of operation: the parser guesses where text is not quite a shell's, and guesses wrong
+ * where its grammar is. So the tree must account for every byte: what no leaf covers is blank, a
+ * line ends only where a command may, and each leaf's text is one that can be what the leaf says. A
+ * tree that is wrong in another way would have to be made of the right words in the right order.
  */
 #include "policy/shell_internal.h"
 
