@@ -118,12 +118,25 @@ static void fresh_end(struct fresh *fresh)
 
 #define CLEANUP_FRESH __attribute__((cleanup(fresh_end)))
 
-static int fresh_begin(int directory_fd, struct fresh *ret_fresh)
+int blob_prepare(int directory_fd)
+{
+	int fd = openat(directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* prepared_fd is taken, where there is one. */
+static int fresh_begin(int directory_fd, int *prepared_fd, struct fresh *ret_fresh)
 {
 	struct fresh fresh = { .directory_fd = directory_fd };
 	uint64_t number = 0;
 
-	fresh.fd = openat(directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (prepared_fd && *prepared_fd >= 0) {
+		fresh.fd = TAKE_FD(*prepared_fd);
+	} else {
+		fresh.fd = blob_prepare(directory_fd);
+		errno = -fresh.fd;
+	}
 	/* EISDIR: a kernel that does not know it; EOPNOTSUPP: such a file system */
 	if (fresh.fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
 		if (getrandom(&number, sizeof(number), 0) < 0)
@@ -247,7 +260,7 @@ int blob_put(int directory_fd, const struct mask *mask, const void *bytes, size_
 	struct fresh CLEANUP_FRESH fresh = { .fd = -1 };
 	struct flow CLEANUP_FLOW flow = { 0 };
 	struct blob blob = { 0 };
-	int result = fresh_begin(directory_fd, &fresh);
+	int result = fresh_begin(directory_fd, NULL, &fresh);
 
 	if (result == 0)
 		result = flow_begin(&flow, mask, fresh.fd, NULL);
@@ -340,7 +353,7 @@ static int seal_packed(int directory_fd, const struct mask *mask, struct source 
 	struct fresh CLEANUP_FRESH fresh = { .fd = -1 };
 	struct pack CLEANUP_PACK pack = PACK_NONE;
 	struct flow CLEANUP_FLOW flow = { 0 };
-	int finished, result = fresh_begin(directory_fd, &fresh);
+	int finished, result = fresh_begin(directory_fd, NULL, &fresh);
 
 	if (result < 0)
 		return result;
@@ -370,12 +383,12 @@ static int seal_packed(int directory_fd, const struct mask *mask, struct source 
 	return give_name(&fresh, blob);
 }
 
-static int seal_plain(int directory_fd, const struct mask *mask, struct source *source,
-		      struct blob *blob)
+static int seal_plain(int directory_fd, int *prepared_fd, const struct mask *mask,
+		      struct source *source, struct blob *blob)
 {
 	struct fresh CLEANUP_FRESH fresh = { .fd = -1 };
 	struct flow CLEANUP_FLOW flow = { 0 };
-	int result = fresh_begin(directory_fd, &fresh);
+	int result = fresh_begin(directory_fd, prepared_fd, &fresh);
 
 	if (result == 0)
 		result = flow_begin(&flow, mask, fresh.fd, NULL);
@@ -388,8 +401,8 @@ static int seal_plain(int directory_fd, const struct mask *mask, struct source *
 	return give_name(&fresh, blob);
 }
 
-int blob_seal(int directory_fd, const struct mask *mask, int fd, struct blob *ret_blob,
-	      struct error *error)
+int blob_seal(int directory_fd, int *prepared_fd, const struct mask *mask, int fd,
+	      struct blob *ret_blob, struct error *error)
 {
 	struct source source = { .fd = fd };
 	struct blob blob = { 0 };
@@ -409,7 +422,7 @@ int blob_seal(int directory_fd, const struct mask *mask, int fd, struct blob *re
 	if (source.length >= BLOB_PACK_BYTES)
 		result = seal_packed(directory_fd, mask, &source, &blob);
 	if (result == 1)
-		result = seal_plain(directory_fd, mask, &source, &blob);
+		result = seal_plain(directory_fd, prepared_fd, mask, &source, &blob);
 	free(source.chunk);
 	if (result < 0)
 		return error_errno(error, result, "writing a blob of %llu bytes",

@@ -58,9 +58,19 @@ int blob_directory(const struct trace_store *store, const char *task, bool make,
 int blob_put(int directory_fd, const struct mask *mask, const void *bytes, size_t length,
 	     struct blob *ret_blob, struct error *error) __attribute__((warn_unused_result));
 
-/* Keeps the bytes of a regular file, from its start to its end at the time of the call. */
-int blob_seal(int directory_fd, const struct mask *mask, int fd, struct blob *ret_blob,
-	      struct error *error) __attribute__((warn_unused_result));
+/*
+ * A file for the next short blob, made while there is time: a new inode is the most of what keeping
+ * one costs (trace/spare.h). It has no name, and is gone with its descriptor. -EOPNOTSUPP: the file
+ * system has no such files.
+ */
+int blob_prepare(int directory_fd) __attribute__((warn_unused_result));
+
+/*
+ * Keeps the bytes of a regular file, from its start to its end at the time of the call.
+ * prepared_fd: from blob_prepare() or -1; taken if it is used, and -1 then. May be NULL.
+ */
+int blob_seal(int directory_fd, int *prepared_fd, const struct mask *mask, int fd,
+	      struct blob *ret_blob, struct error *error) __attribute__((warn_unused_result));
 
 struct blob_reader {
 	int fd; /* owned; of the file */

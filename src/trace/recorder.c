@@ -214,6 +214,11 @@ static bool work(struct event_sink *sink)
 		spare_make(&recorder->store);
 		return true;
 	}
+	/* the same for the output of this action */
+	if (recorder->blobs_fd >= 0 && recorder->prepared_fd == -1) {
+		recorder->prepared_fd = blob_prepare(recorder->blobs_fd);
+		return true;
+	}
 	/* one that is lost is counted */
 	if (identify_step(&recorder->identify, &identity, action, parent))
 		(void)!event_emit(sink, &event);
@@ -232,8 +237,10 @@ static int end(struct event_sink *sink, const char *cause, struct error *error)
 
 	if (!recorder->is_begun)
 		return 0;
-	/* nobody waits for a spare */
+	/* nobody waits for them any more */
 	recorder->has_spare = true;
+	if (recorder->prepared_fd == -1)
+		recorder->prepared_fd = -ECANCELED;
 	while (work(sink))
 		;
 	recorder->is_begun = false;
@@ -267,7 +274,7 @@ static const char *keep_index(struct recorder *recorder, int index_fd, struct bl
 
 	if (index_fd < 0 || fstat(index_fd, &status) < 0 ||
 	    status.st_size <= INDEX_SHORTEST_BYTES ||
-	    blob_seal(recorder->blobs_fd, NULL, index_fd, blob, &ignored) < 0)
+	    blob_seal(recorder->blobs_fd, NULL, NULL, index_fd, blob, &ignored) < 0)
 		return NULL;
 	return blob->name;
 }
@@ -290,7 +297,8 @@ static int keep(struct event_sink *sink, const struct event_bytes *bytes)
 	int result = bytes->fd < 0 ? -ENOENT : open_blobs(recorder, &error);
 
 	if (result == 0)
-		result = blob_seal(recorder->blobs_fd, &recorder->mask, bytes->fd, &blob, &error);
+		result = blob_seal(recorder->blobs_fd, &recorder->prepared_fd, &recorder->mask,
+				   bytes->fd, &blob, &error);
 	if (result == 0) {
 		/* a digest of what is masked could be found by trying */
 		stream->sha256 = blob.masked ? NULL : blob.sha256;
@@ -441,6 +449,8 @@ void recorder_close(struct recorder *recorder)
 	mask_end(&recorder->mask);
 	identify_end(&recorder->identify);
 	fd_close(&recorder->blobs_fd);
+	if (recorder->prepared_fd >= 0)
+		fd_close(&recorder->prepared_fd);
 	chain_close(&recorder->chain);
 	trace_store_close(&recorder->store);
 }

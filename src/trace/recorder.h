@@ -32,7 +32,8 @@ struct recorder {
 	const char *task; /* borrowed */
 	char policy_kept[SHA256_HEX_BYTES];
 	struct identify identify;
-	int blobs_fd;			/* of the task; -1: nothing was kept yet */
+	int blobs_fd;	 /* of the task; -1: nothing was kept yet */
+	int prepared_fd; /* for the next blob; -1: none yet; below: none can be had */
 	uint64_t seen_ns, seen_wall_ns; /* both clocks at the last look at them */
 	uint64_t actions, lost, held;	/* held: not written yet */
 	bool is_begun;
@@ -43,7 +44,8 @@ struct recorder {
 	((struct recorder){ .store = TRACE_STORE_NONE, \
 			    .chain = CHAIN_NONE,       \
 			    .identify = IDENTIFY_NONE, \
-			    .blobs_fd = -1 })
+			    .blobs_fd = -1,            \
+			    .prepared_fd = -1 })
 
 struct recorder_options {
 	int state_fd;

@@ -41,7 +41,7 @@ static int seal(int directory, const char *path)
 	struct blob blob;
 
 	mask_begin(&mask, key);
-	if (blob_seal(directory, &mask, fd, &blob, &error) < 0)
+	if (blob_seal(directory, NULL, &mask, fd, &blob, &error) < 0)
 		return fail(&error);
 	printf("{\"sha256\":\"%s\",\"bytes\":%" PRIu64 ",\"name\":\"%s\",\"kept\":%" PRIu64
 	       ",\"masked\":%" PRIu64 ",\"stored\":%" PRIu64

@@ -118,7 +118,7 @@ static void seal(const struct place *place, const struct mask *mask, const void 
 	int CLEANUP_FD fd = file_of(place, bytes, length);
 	struct error error = ERROR_NONE;
 
-	if (blob_seal(place->directory, mask, fd, ret_blob, &error) < 0)
+	if (blob_seal(place->directory, NULL, mask, fd, ret_blob, &error) < 0)
 		fail_msg("%s", error.message);
 }
 
@@ -440,12 +440,12 @@ static void test_no_room(void **state)
 
 	(void)signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	assert_int_equal(blob_seal(place->directory, NULL, fd, &blob, &error), -EFBIG);
+	assert_int_equal(blob_seal(place->directory, NULL, NULL, fd, &blob, &error), -EFBIG);
 	assert_non_null(strstr(error.message, "300000 bytes"));
 	assert_int_equal(blob_put(place->directory, NULL, text, 200000, &blob, &error), -EFBIG);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
 	assert_int_equal(entries(place), before);
-	assert_int_equal(blob_seal(place->directory, NULL, fd, &blob, &error), 0);
+	assert_int_equal(blob_seal(place->directory, NULL, NULL, fd, &blob, &error), 0);
 	free(text);
 }
 
