@@ -205,10 +205,11 @@ static void read_back(const struct entered *entered, int resource, uint64_t most
 		row->value = limit.rlim_max;
 }
 
-void evidence_limits(const struct effective *effective, const struct action *action,
-		     const struct entered *entered, struct held ret_rows[LIMIT_COUNT])
+size_t evidence_limits(const struct effective *effective, const struct action *action,
+		       const struct entered *entered, struct held ret_rows[LIMIT_COUNT])
 {
 	const struct limit_facts *facts = &effective->capacity.facts;
+	size_t count = 0;
 	bool by_group;
 
 	held_fill(&effective->policy.limits, facts, ret_rows);
@@ -220,4 +221,8 @@ void evidence_limits(const struct effective *effective, const struct action *act
 	read_back(entered, RLIMIT_NOFILE, ret_rows[LIMIT_FILES].value, &ret_rows[LIMIT_FILES]);
 	/* 1 and not 0: see PLAN_LIMIT in plan/build.c */
 	read_back(entered, RLIMIT_CORE, 1, &ret_rows[LIMIT_CORE]);
+	for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
+		if (held_concerns(limit, &effective->policy.view))
+			ret_rows[count++] = ret_rows[limit];
+	return count;
 }

@@ -8,6 +8,7 @@
 #include "policy/layer.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct action;
@@ -33,6 +34,7 @@ void evidence_gather(const struct plan *plan, const struct box *box, const struc
  * How each limit is held for the action. Those that the kernel keeps per process are read back
  * (prlimit(2)): the value is the one in force, which is lower where the caller's own is, and one
  * that is not in force is absent, whatever was planned. The action must not have been waited for.
+ * Returns the count of rows: those that concern the task, in the table's order.
  */
-void evidence_limits(const struct effective *effective, const struct action *action,
-		     const struct entered *entered, struct held ret_rows[LIMIT_COUNT]);
+size_t evidence_limits(const struct effective *effective, const struct action *action,
+		       const struct entered *entered, struct held ret_rows[LIMIT_COUNT]);

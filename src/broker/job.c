@@ -141,9 +141,9 @@ static void begin_running(struct job *job)
 	if (job->options.evidence) {
 		evidence_gather(&job->task->options.effective->plan, &job->task->box, &job->entered,
 				&job->task->namespaces, result);
-		evidence_limits(job->task->options.effective, job->options.action, &job->entered,
-				result->limits);
-		result->limit_count = LIMIT_COUNT;
+		result->limit_count = evidence_limits(job->task->options.effective,
+						      job->options.action, &job->entered,
+						      result->limits);
 	}
 	if (job->options.started)
 		job->options.started(job->options.context, &job->task->box);

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "broker/task.h"
 #include "kernel/usage.h"
+#include "policy/held.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +107,9 @@ static void add_limits(struct look *look, const struct usage_sample *sample)
 	const struct effective *effective = look->task->options.effective;
 	struct info_limit *rows = arena_array(look->arena, LIMIT_COUNT, sizeof(*rows));
 
-	for (enum limit limit = 0; rows && limit < LIMIT_COUNT; limit++)
+	for (enum limit limit = 0; rows && limit < LIMIT_COUNT; limit++) {
+		if (!held_concerns(limit, &effective->policy.view))
+			continue;
 		rows[look->info->limit_count++] = (struct info_limit){
 			.word = limit_text(limit)->word,
 			.value = effective->policy.limits.values[limit],
@@ -116,6 +119,7 @@ static void add_limits(struct look *look, const struct usage_sample *sample)
 							   INFO_UNKNOWN,
 			.grade = enforcement_name(effective->means[limit].grade),
 		};
+	}
 	look->info->limits = rows;
 }
 

@@ -154,7 +154,7 @@ static void print_holding(const struct holding *holding, struct buffer *buffer)
 		buffer->failed |= value.failed;
 		buffer_format(buffer, "  %-14s %-10s ", limit_text(limit)->word,
 			      value.failed ? "" : value.data);
-		if (built_in->value == LIMIT_NONE)
+		if (built_in->value == LIMIT_NONE && option)
 			buffer_format(buffer, "%s: ", option);
 		print_means(built_in->value == LIMIT_NONE ? &asked->means : &built_in->means,
 			    buffer);

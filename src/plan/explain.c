@@ -472,7 +472,8 @@ static void explain_resources(struct maker *maker)
 		return;
 	held_fill(&maker->policy->limits, maker->facts->limits, rows);
 	for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
-		explain_limit(maker, &rows[limit]);
+		if (held_concerns(limit, &maker->policy->view))
+			explain_limit(maker, &rows[limit]);
 }
 
 /* What an older Landlock lacks, and who covers it. */

@@ -2,6 +2,9 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
+#include "policy/view.h"
+
+#include <stddef.h>
 
 void held_fill(const struct limits *limits, const struct limit_facts *facts,
 	       struct held ret_rows[LIMIT_COUNT])
@@ -25,12 +28,23 @@ void held_fill(const struct limits *limits, const struct limit_facts *facts,
 	}
 }
 
+bool held_concerns(enum limit limit, const struct view *view)
+{
+	return limit != LIMIT_GPU || view_has_gpu(view);
+}
+
+/* Without an option there is nothing that could have been asked for: why is all there is to say. */
+static bool is_left_out(const struct held *held)
+{
+	return held->value == LIMIT_NONE && limit_text(held->limit)->option;
+}
+
 void held_print(const struct held *held, struct buffer *buffer)
 {
 	buffer_text(buffer, limit_text(held->limit)->word);
 	buffer_text(buffer, ": ");
 	limit_print(held->limit, held->value, buffer);
-	if (held->value == LIMIT_NONE)
+	if (is_left_out(held))
 		return;
 	buffer_text(buffer, ", ");
 	limit_means_print(&held->means, buffer);
@@ -52,7 +66,7 @@ void held_json(const struct held *held, const char *name, struct json *json)
 	json_string(json, "enforcement",
 		    enforcement_name(is_none ? ENFORCEMENT_ABSENT : held->means.grade));
 	json_unsigned(json, "grain_ms", is_none ? 0 : held->means.grain_ns / LIMIT_MS);
-	json_string(json, "mechanism", is_none ? NULL : held->means.mechanism);
+	json_string(json, "mechanism", is_left_out(held) ? NULL : held->means.mechanism);
 	json_object_end(json);
 	json->buffer->failed |= text.failed;
 }

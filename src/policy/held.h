@@ -15,6 +15,7 @@
 
 struct buffer;
 struct json;
+struct view;
 
 struct held {
 	enum limit limit;
@@ -27,11 +28,18 @@ struct held {
 void held_fill(const struct limits *limits, const struct limit_facts *facts,
 	       struct held ret_rows[LIMIT_COUNT]);
 
-/* "memory: 2G, polled (1s; watchdog over the task's processes)"; "io rate: none". */
+/* Whether it says something of a task that sees this: not so a GPU's time where none is shown. */
+bool held_concerns(enum limit limit, const struct view *view);
+
+/*
+ * "memory: 2G, polled (1s; watchdog over the task's processes)"; "io rate: none", and why, where
+ * the limit has no option: "gpu share: none, absent (...)".
+ */
 void held_print(const struct held *held, struct buffer *buffer);
 
 /*
  * {limit, value, text, enforcement, grain_ms, mechanism}: value null for none, text as printed, a
- * limit that is none is "absent" and has no mechanism (null). name is NULL inside of an array.
+ * limit that is none is "absent", without a mechanism (null) unless it has no option. name is NULL
+ * inside of an array.
  */
 void held_json(const struct held *held, const char *name, struct json *json);

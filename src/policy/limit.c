@@ -360,6 +360,18 @@ static struct limit_means io_means(const struct limit_facts *facts)
 	return absent("no control group for disks can be made", DELEGATE);
 }
 
+/*
+ * dmem (Linux 6.14, Documentation/admin-guide/cgroup-v2.rst) is the only controller that knows of
+ * GPUs; their time is shared out by each driver's own scheduler, between clients and not tasks.
+ */
+static struct limit_means gpu_means(void)
+{
+	return absent("Linux has no controller for a GPU's time; cgroup v2 dmem bounds device "
+		      "memory alone",
+		      "leave the device out of --devices, or show one that nothing else needs (a "
+		      "GPU, or a partition that its hardware makes)");
+}
+
 static struct limit_means area_means(const struct limit_facts *facts, const char *mechanism)
 {
 	return facts->sized_areas ?
@@ -379,6 +391,7 @@ void limits_means(const struct limit_facts *facts, struct limit_means ret_means[
 	ret_means[LIMIT_WALL_CLOCK] = exact("timer of the supervisor");
 	ret_means[LIMIT_CPU_TIME] = cpu_time_means(facts);
 	ret_means[LIMIT_CPUS] = cpus_means(facts);
+	ret_means[LIMIT_GPU] = gpu_means();
 	ret_means[LIMIT_MEMORY] = memory_means(facts);
 	ret_means[LIMIT_PIDS] = pids_means(facts);
 	ret_means[LIMIT_FILES] = exact("RLIMIT_NOFILE of each process");

@@ -19,7 +19,7 @@
 struct arena;
 struct error;
 
-#define POLICY_VERSION 4u
+#define POLICY_VERSION 5u
 /* A policy is text about one box; what is larger is not one. */
 #define POLICY_LIMIT_BYTES (16u * 1024 * 1024)
 #define POLICY_LIMIT_RULES 65536u

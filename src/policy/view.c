@@ -37,6 +37,19 @@ const struct view_path *view_lookup(const struct view *view, const char *path)
 	return best;
 }
 
+bool view_has_gpu(const struct view *view)
+{
+	/* sources are real paths: no link of /dev/dri/by-path. dxg is that of WSL */
+	static const char *const gpus[] = { "/dev/dri/", "/dev/nvidia", "/dev/kfd", "/dev/dxg" };
+
+	for (size_t i = 0; i < view->count; i++)
+		for (size_t j = 0; j < sizeof(gpus) / sizeof(gpus[0]); j++)
+			if (view->paths[i].class == PATH_DEVICE &&
+			    strncmp(view->paths[i].source, gpus[j], strlen(gpus[j])) == 0)
+				return true;
+	return false;
+}
+
 const char *path_class_name(enum path_class class)
 {
 	static const char *const names[PATH_CLASS_COUNT] = { "read",	"write", "hide",

@@ -66,4 +66,7 @@ bool view_add(struct view *view, struct arena *arena, struct view_path path);
  */
 const struct view_path *view_lookup(const struct view *view, const char *path);
 
+/* Whether a device of it is a graphics card or its compute interface. */
+bool view_has_gpu(const struct view *view);
+
 const char *path_class_name(enum path_class class);

@@ -61,5 +61,9 @@ def test_gaps_are_told_everywhere():
             assert any(gap in text for text in absent), (name, gap)
 
 
+def test_a_gpu_is_spoken_of_where_there_is_one():
+    assert [name for name in NAMES if "gpu share: none, absent" in text_of(name)] == ["devices"]
+
+
 def test_no_file_without_its_policy():
     assert {f.stem for f in HERE.glob("explain-*.txt")} == {f"explain-{name}" for name in NAMES}

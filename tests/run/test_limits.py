@@ -182,8 +182,12 @@ def specified():
     return rows
 
 
+GPU = "gpu share"
+
+
 def test_the_words_of_doctor_and_explain(place):
-    doctor = told_by(place, "doctor")["limits"]
+    doctor = [row for row in told_by(place, "doctor")["limits"]
+              if row["built_in"]["limit"] != GPU]
     rows = explained(place)
     assert list(rows) == [row["built_in"]["limit"] for row in doctor]
     text = " ".join(verb(place, "explain").stdout.split())
@@ -218,6 +222,47 @@ def test_the_result_says_what_explain_says(place, arguments):
     ran = place.run("--json", *arguments, "--", "true")
     assert ran.status == 0, ran
     assert {row["limit"]: row for row in ran.result["limits"]} == explained(place, *arguments)
+
+
+# a /dev of the test's own, in which a terminal has the name of a GPU
+DEV = r"""
+set -e
+mount -t tmpfs -o mode=755 dev "$1" && mkdir "$1/dri" "$1/pts"
+for name in null zero full random urandom tty ptmx; do
+	: >"$1/$name" && mount --bind "/dev/$name" "$1/$name"
+done
+mount --rbind /dev/pts "$1/pts"
+: >"$1/dri/renderD128" && mount --bind /dev/tty "$1/dri/renderD128"
+mount --rbind "$1" /dev
+shift && exec "$@"
+"""
+
+
+def test_a_gpu_is_held_by_nothing_and_that_is_told(place):
+    """By explain and the result, as by doctor, where one is shown; else by doctor alone."""
+    (place.base / "dev").mkdir()
+    prefix = ["unshare", "-m" if IS_ROOT else "-Urm", "--propagation", "private", "sh", "-c", DEV,
+              "sh", str(place.base / "dev")]
+    if not IS_ROOT and subprocess.run([*prefix, "true"], check=False).returncode:
+        pytest.skip("this host lets nobody mount")
+    granted = ["--devices", "/dev/dri/renderD128"]
+    told = next(row for row in told_by(place, "doctor")["limits"]
+                if row["built_in"]["limit"] == GPU)
+    assert told["option"] is None and told["enforcement"] == ABSENT and told["remedy"]
+    wanted = told["built_in"]
+    assert wanted["text"] == f"{GPU}: none, {means(told)}" and wanted["value"] is None
+
+    explain = subprocess.run([*prefix, BAWN, "explain", *place.options, *granted, "--json"],
+                             cwd=place.work, check=True, timeout=LIMIT_S, capture_output=True)
+    lines = json.loads(explain.stdout)["resources"]
+    assert wanted in [line["limit"] for line in lines]
+    ran = place.run("--json", *granted, "--", "sh", "-c", "test -c /dev/dri/renderD128",
+                    prefix=prefix)
+    assert ran.status == 0 and wanted in ran.result["limits"], ran
+    assert [row["limit"] for row in ran.result["limits"]] == \
+        [line["limit"]["limit"] for line in lines]
+    assert GPU not in explained(place)
+    assert GPU not in [row["limit"] for row in place.run("--json", "--", "true").result["limits"]]
 
 
 def test_the_result_has_what_is_in_force(place):
@@ -397,6 +442,7 @@ def test_what_is_built_in_is_held_beside_what_was_asked_for(live):
     limits = next(row for row in rows if row["task"] == task)["limits"]
     assert limits["cpu share"]["grade"] == "exact", limits
     assert limits["memory"]["grade"] == "polled", limits
+    assert GPU not in limits, limits
 
 
 def test_room_given_back_is_room_again(live):

@@ -80,8 +80,13 @@ static void each_limit_has_one_answer_in_its_own_words(void **state)
 	explain(&explained, &usual);
 	for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
 		CLEANUP_BUFFER struct buffer words = { 0 };
-		const struct explain_answer *line = about(&explained, limit);
-		bool is_none = line->held->value == LIMIT_NONE;
+		const struct explain_answer *line;
+		bool is_none;
+
+		if (!held_concerns(limit, &explained.policy.view))
+			continue;
+		line = about(&explained, limit);
+		is_none = line->held->value == LIMIT_NONE;
 
 		held_print(line->held, &words);
 		assert_int_equal(strncmp(line->text, words.data, words.length), 0);
@@ -102,6 +107,32 @@ static void none_names_the_option(void **state)
 			    "wall clock: none; --timeout sets one");
 	assert_string_equal(about(&explained, LIMIT_IO)->text, "io rate: none; --io sets one");
 	arena_free(&explained.arena);
+}
+
+static size_t lines_about(const struct explained *explained, enum limit limit)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < explained->explanation.count; i++) {
+		const struct held *held = explained->explanation.answers[i].held;
+
+		count += held && held->limit == limit;
+	}
+	return count;
+}
+
+static void a_gpu_is_spoken_of_where_one_is_shown(void **state)
+{
+	struct explained without = begin(), with = begin();
+
+	(void)state;
+	explain(&without, &usual);
+	assert_int_equal(lines_about(&without, LIMIT_GPU), 0);
+	file(&with.policy, &with.arena, PATH_DEVICE, "/dev/kfd", "--devices");
+	explain(&with, &usual);
+	assert_int_equal(about(&with, LIMIT_GPU)->enforcement, ENFORCEMENT_ABSENT);
+	arena_free(&without.arena);
+	arena_free(&with.arena);
 }
 
 static void what_was_asked_for_has_its_flag(void **state)
@@ -153,7 +184,8 @@ static void json_has_the_row(void **state)
 	assert_false(text.failed);
 	for (const char *at = text.data; (at = strstr(at, "\"limit\":{\"limit\":\"")); at++)
 		rows++;
-	assert_int_equal(rows, LIMIT_COUNT);
+	/* each but that of a GPU, which this policy does not show */
+	assert_int_equal(rows, LIMIT_COUNT - 1);
 	assert_non_null(strstr(text.data, "\"mechanism\":\"RLIMIT_NOFILE of each process\""));
 	arena_free(&explained.arena);
 }
@@ -163,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_limit_has_one_answer_in_its_own_words),
 		cmocka_unit_test(none_names_the_option),
+		cmocka_unit_test(a_gpu_is_spoken_of_where_one_is_shown),
 		cmocka_unit_test(what_was_asked_for_has_its_flag),
 		cmocka_unit_test(a_host_that_holds_nothing),
 		cmocka_unit_test(json_has_the_row),

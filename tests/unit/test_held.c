@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "policy/held.h"
+#include "policy/view.h"
 
 /* Control groups for all that can have one, and what every host has. */
 static const struct limit_facts rich = {
@@ -87,6 +88,25 @@ static void none_has_no_mechanism(void **state)
 	assert_printed(&rows[LIMIT_CPUS], "cpu share: none");
 }
 
+/* Where nobody can ask for it, the row says why. */
+static void none_without_an_option_says_why(void **state)
+{
+	struct view_path gpu = { .class = PATH_DEVICE, .source = "/dev/kfd", .target = "/dev/kfd" };
+	const struct view bare = { 0 }, with = { &gpu, 1 };
+	struct held rows[LIMIT_COUNT];
+
+	(void)state;
+	fill(&rich, NULL, NULL, rows);
+	assert_printed(
+		&rows[LIMIT_GPU],
+		"gpu share: none, absent (Linux has no controller for a GPU's time; cgroup v2 "
+		"dmem bounds device memory alone)");
+	for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
+		assert_true(held_concerns(limit, &with));
+		assert_int_equal(held_concerns(limit, &bare), limit != LIMIT_GPU);
+	}
+}
+
 static void what_nothing_holds_is_absent(void **state)
 {
 	struct held rows[LIMIT_COUNT];
@@ -124,6 +144,14 @@ static void json_has_the_same_words(void **state)
 	assert_json(&rows[LIMIT_IO], "{\"limit\":\"io rate\",\"value\":null,"
 				     "\"text\":\"io rate: none\",\"enforcement\":\"absent\","
 				     "\"grain_ms\":0,\"mechanism\":null}");
+	assert_json(
+		&rows[LIMIT_GPU],
+		"{\"limit\":\"gpu share\",\"value\":null,"
+		"\"text\":\"gpu share: none, absent (Linux has no controller for a GPU's time; "
+		"cgroup v2 dmem bounds device memory alone)\","
+		"\"enforcement\":\"absent\",\"grain_ms\":0,"
+		"\"mechanism\":\"Linux has no controller for a GPU's time; cgroup v2 dmem bounds "
+		"device memory alone\"}");
 	assert_json(&rows[LIMIT_CORE],
 		    "{\"limit\":\"core dumps\",\"value\":0,"
 		    "\"text\":\"core dumps: 0, exact (RLIMIT_CORE of each process)\","
@@ -137,6 +165,7 @@ int main(void)
 		cmocka_unit_test(rows_follow_the_table),
 		cmocka_unit_test(a_group_holds_only_what_was_asked_for),
 		cmocka_unit_test(none_has_no_mechanism),
+		cmocka_unit_test(none_without_an_option_says_why),
 		cmocka_unit_test(what_nothing_holds_is_absent),
 		cmocka_unit_test(json_has_the_same_words),
 	};

@@ -340,6 +340,10 @@ static void means_of_hosts(void **state)
 	assert_means(&old, LIMIT_CPUS, "exact (cgroup v1 cpu.cfs_quota_us)");
 	assert_means(&old, LIMIT_IO, "absent (cgroup v1 throttles reads and direct writes only)");
 	assert_means(&old, LIMIT_AREA_SIZE, "absent (the private areas cannot be given a size)");
+	/* not even a host with everything */
+	assert_means(&rich, LIMIT_GPU,
+		     "absent (Linux has no controller for a GPU's time; cgroup v2 dmem bounds "
+		     "device memory alone)");
 	assert_means(&plain, LIMIT_MEMORY, "polled (500ms; watchdog over the task's processes)");
 	assert_means(&plain, LIMIT_CPU_TIME, "polled (500ms; watchdog over the task's processes)");
 	assert_means(&plain, LIMIT_PIDS, "exact (RLIMIT_NPROC of the box's user namespace)");

@@ -293,6 +293,7 @@ static void wrong_fields(void **state)
 		{ AT_ASKED, UINT32_C(1) << LIMIT_COUNT },
 		{ AT_LIMITS + 8 * LIMIT_PIDS, 0 },
 		{ AT_LIMITS + 8 * LIMIT_CORE, 1 },
+		{ AT_LIMITS + 8 * LIMIT_GPU, 1 }, /* nothing could hold it */
 		{ AT_USER, 0 },
 		{ AT_USER, UINT32_MAX },
 		{ AT_USER, (uint32_t)length },

@@ -102,6 +102,46 @@ static void limit(void **state)
 		assert_int_equal(many.paths[i].inode, i);
 }
 
+static void gpus_by_their_names(void **state)
+{
+	static const struct {
+		enum path_class class;
+		const char *source;
+		bool is_gpu;
+	} named[] = {
+		{ PATH_DEVICE, "/dev/dri/renderD128", true },
+		{ PATH_DEVICE, "/dev/dri/card0", true },
+		{ PATH_DEVICE, "/dev/nvidia0", true },
+		{ PATH_DEVICE, "/dev/nvidiactl", true },
+		{ PATH_DEVICE, "/dev/nvidia-caps/nvidia-cap1", true },
+		{ PATH_DEVICE, "/dev/kfd", true },
+		{ PATH_DEVICE, "/dev/dxg", true },
+		{ PATH_DEVICE, "/dev/null", false },
+		{ PATH_DEVICE, "/dev/nvram", false },
+		{ PATH_DEVICE, "/dev/drip", false },
+		{ PATH_DEVICE, "/home/user/dev/dri/card0", false },
+		/* a host without one has no such device, whatever else has its name */
+		{ PATH_FILE, "/dev/dri/renderD128", false },
+		{ PATH_HIDE, "/dev/kfd", false },
+	};
+	static const struct view_path other = { .class = PATH_DEVICE,
+						.source = "/dev/zero",
+						.target = "/dev/zero" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+		struct view_path paths[] = { other,
+					     { .class = named[i].class,
+					       .source = named[i].source,
+					       .target = named[i].source },
+					     other };
+
+		if (view_has_gpu(&(struct view){ paths, 3 }) != named[i].is_gpu)
+			fail_msg("%s: wanted %d", named[i].source, named[i].is_gpu);
+	}
+	assert_false(view_has_gpu(&(struct view){ 0 }));
+}
+
 static void class_names(void **state)
 {
 	(void)state;
@@ -118,9 +158,8 @@ static void class_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lookup),
-		cmocka_unit_test(deny_beats_allow),
-		cmocka_unit_test(limit),
+		cmocka_unit_test(lookup),      cmocka_unit_test(deny_beats_allow),
+		cmocka_unit_test(limit),       cmocka_unit_test(gpus_by_their_names),
 		cmocka_unit_test(class_names),
 	};
 
