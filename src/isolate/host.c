@@ -60,19 +60,21 @@ static int lock_new_directory(const char *spares, const char *path, int *ret_fd)
 {
 	int CLEANUP_FD fd = -1;
 	struct stat status;
+	bool is_spare = take_spare(spares, path);
 	int result;
 
-	if (!take_spare(spares, path) && mkdir(path, 0700) < 0)
+	if (!is_spare && mkdir(path, 0700) < 0)
 		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return -EAGAIN;
-	/* waits for a reaper that holds it, which takes no time */
+	/* waits for a reaper that holds it, which takes no time; not for whoever left a spare, as
+	 * that may have been stopped before it let go */
 	do
-		result = fd < 0 ? -1 : flock(fd, LOCK_EX);
+		result = fd < 0 ? -1 : flock(fd, is_spare ? LOCK_EX | LOCK_NB : LOCK_EX);
 	while (fd >= 0 && result < 0 && errno == EINTR);
 	if (result < 0 || fstat(fd, &status) < 0) {
-		result = -errno;
+		result = errno == EWOULDBLOCK ? -EAGAIN : -errno;
 		(void)rmdir(path);
 		return result;
 	}
@@ -199,11 +201,12 @@ void host_undo(struct box *box)
 	fd_close(&box->skeleton_fd);
 	if (box->task_fd < 0)
 		return;
-	/* whoever gets it next must be able to lock it */
-	(void)flock(box->task_fd, LOCK_UN);
+	/* under its lock: one that is there without is a leftover, or taken for our end */
 	for (size_t i = 0; i < plan->count; i++)
 		if (plan->ops[i].kind == PLAN_TASK_DIRECTORY)
 			leave_spare(plan->ops[i].source, plan->ops[i].target);
+	/* not by close(2): copies of the descriptor may live on, and who gets it next locks it */
+	(void)flock(box->task_fd, LOCK_UN);
 	fd_close(&box->task_fd);
 }
 

@@ -18,6 +18,7 @@ from test_faults import INFALLIBLE, LIMIT_S, SAMPLE, Lab, check_faults, check_go
 __all__ = ["live", "injector"]
 
 WRITE = 1
+RENAMEAT = 264
 # each costs less than a whole start does
 STARTS, ACTIONS, CLIENTS = SAMPLE // 4, SAMPLE // 2, SAMPLE // 4
 
@@ -190,3 +191,18 @@ def test_action_in_a_task(live, injector, kind, what, sample):
     check_faults(lab, what, sample)
     assert IS_ROOT or lab.task
     lab.clear()
+
+
+@pytest.mark.parametrize("verb", [["task", "end"], ["stop"], ["kill"]], ids=" ".join)
+def test_what_has_ended_has_left_nothing(live, injector, verb):
+    """Who waits for an end does not see it before the task's directory is gone."""
+    note = live.base / "note"
+    task = live.begin()
+    # the look is the command's: the injector holds the supervisor up, and with it itself
+    ran = subprocess.run([injector, "of", str(live.one()["pid"]), "slow", str(RENAMEAT), note, "--",
+                          "/bin/sh", "-c", '"$@" >&2; echo $?; ls "$0"', live.state / "tasks", BAWN,
+                          *verb, *live.options, task], check=False, timeout=LIMIT_S,
+                         capture_output=True, text=True)
+    assert ran.stdout == "0\n", ran
+    assert "hit" in note.read_text(), "nothing was held up"
+    live.assert_nothing_left()

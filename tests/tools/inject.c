@@ -4,7 +4,8 @@
  *   inject list FILE -- COMMAND...                    writes "process nth call" for each call
  *   inject fail PROCESS NTH CALL ERRNO FILE -- COMMAND...
  *                                                     fails that one; writes "hit" when it was met
- *   inject of PID list|fail...                        those of another program that runs already,
+ *   inject slow CALL FILE -- COMMAND...               each such call waits first; "hit" as above
+ *   inject of PID list|fail|slow...                   those of another program that runs already,
  *                                                     while the command does, which is not traced
  *
  * Processes are numbered in the order in which they were made; a call is the nth of its kind in its
@@ -51,8 +52,11 @@ struct tracee {
 	bool failing;		/* the result of the call that it is in is ours */
 };
 
+/* Long enough for whoever looks again and again to look between two calls. */
+#define SLOW_US 100000
+
 struct wanted {
-	bool fail;
+	bool fail, slow;
 	long process, nth, call, code;
 };
 
@@ -86,6 +90,13 @@ static void enter_call(int number, long call, const struct wanted *wanted, FILE 
 	if (!begun || call < 0 || call >= CALL_LIMIT)
 		return;
 	nth = tracee->calls[call]++;
+	if (wanted->slow) {
+		if (call != wanted->call)
+			return;
+		(void)fprintf(out, "hit\n");
+		(void)usleep(SLOW_US);
+		return;
+	}
 	if (!wanted->fail) {
 		(void)fprintf(out, "%d %ld %ld\n", number, nth, call);
 		return;
@@ -203,7 +214,8 @@ static int usage(void)
 {
 	(void)fprintf(stderr, "usage: inject list FILE -- COMMAND...\n"
 			      "       inject fail PROCESS NTH CALL ERRNO FILE -- COMMAND...\n"
-			      "       inject of PID list|fail...\n");
+			      "       inject slow CALL FILE -- COMMAND...\n"
+			      "       inject of PID list|fail|slow...\n");
 	return 99;
 }
 
@@ -250,7 +262,8 @@ int main(int argc, char **argv)
 		argv += 2;
 	}
 	wanted.fail = argc > 7 && strcmp(argv[1], "fail") == 0;
-	at = wanted.fail ? 6 : 2;
+	wanted.slow = argc > 4 && strcmp(argv[1], "slow") == 0;
+	at = wanted.fail ? 6 : wanted.slow ? 3 : 2;
 	if (argc < at + 3 || strcmp(argv[at + 1], "--") != 0)
 		return usage();
 	if (wanted.fail) {
@@ -259,6 +272,8 @@ int main(int argc, char **argv)
 		wanted.call = strtol(argv[4], NULL, 10);
 		wanted.code = strtol(argv[5], NULL, 10);
 	}
+	if (wanted.slow)
+		wanted.call = strtol(argv[2], NULL, 10);
 	out = fopen(argv[at], "we");
 	if (!out)
 		return usage();
