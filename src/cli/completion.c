@@ -146,8 +146,10 @@ static void print_bash(struct buffer *buffer)
 			    "_bawn_tasks() {\n"
 			    "\tlocal i state=()\n"
 			    "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
-			    "\t\t[[ ${COMP_WORDS[i - 1]} != --state-dir ]] ||\n"
+			    "\t\t[[ ${COMP_WORDS[i - 1]} != --state-dir ]] || {\n"
+			    "\t\t\t[[ ${COMP_WORDS[i]} != = ]] || ((++i))\n"
 			    "\t\t\tstate=(--state-dir \"${COMP_WORDS[i]}\")\n"
+			    "\t\t}\n"
 			    "\tdone\n\t");
 	task_ids("\"${COMP_WORDS[0]}\"", "\"${state[@]}\"", buffer);
 	buffer_text(
@@ -156,12 +158,17 @@ static void print_bash(struct buffer *buffer)
 		"_bawn() {\n"
 		"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words i\n"
 		"\tCOMPREPLY=()\n"
+		"\t# an option, \"=\" and its value are three words\n"
+		"\t[[ $prev != = ]] || prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+		"\t[[ $cur != = ]] || cur=\n"
 		"\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
 		"\t\t[[ ${COMP_WORDS[i]} == -- ]] || continue\n"
 		"\t\tif declare -F _command_offset >/dev/null; then\n"
 		"\t\t\t_command_offset $((i + 1))\n"
 		"\t\telse\n"
-		"\t\t\tmapfile -t COMPREPLY < <(compgen -c -f -- \"$cur\")\n"
+		"\t\t\tlocal kinds=(-f)\n"
+		"\t\t\t((i + 1 < COMP_CWORD)) || kinds+=(-c)\n"
+		"\t\t\tmapfile -t COMPREPLY < <(compgen \"${kinds[@]}\" -- \"$cur\")\n"
 		"\t\tfi\n"
 		"\t\treturn\n"
 		"\tdone\n"
@@ -174,7 +181,7 @@ static void print_bash(struct buffer *buffer)
 		       buffer);
 	bash_arguments(TASKS, "mapfile -t COMPREPLY < <(compgen -W \"$(_bawn_tasks)\" -- \"$cur\")",
 		       buffer);
-	bash_arguments(VARIABLES, "mapfile -t COMPREPLY < <(compgen -v -- \"$cur\")", buffer);
+	bash_arguments(VARIABLES, "mapfile -t COMPREPLY < <(compgen -e -- \"$cur\")", buffer);
 	bash_arguments(NOTHING, "# a value that only the user knows", buffer);
 	buffer_text(buffer, "\tesac\n\tcase ${COMP_WORDS[1]},$COMP_CWORD in\n\t*,1) words='");
 	verb_names(buffer);
@@ -197,12 +204,14 @@ static void print_bash(struct buffer *buffer)
 static void zsh_option(const struct option *option, struct buffer *buffer)
 {
 	static const char *const actions[] = { [NOTHING] = " ",
-					       [DIRECTORIES] = "_files -/",
+					       [DIRECTORIES] = "_path_files -/",
 					       [FILES] = "_files",
-					       [VARIABLES] = "_parameters",
+					       [VARIABLES] = "_parameters -g \"*export*\"",
 					       [TASKS] = "_bawn_tasks" };
 
-	buffer_format(buffer, " \\\n\t\t\t'%s%s[", option->many ? "*" : "", option->name);
+	/* "=": the value may stand behind one too */
+	buffer_format(buffer, " \\\n\t\t\t'%s%s%s[", option->many ? "*" : "", option->name,
+		      option->argument && option->name[1] == '-' ? "=" : "");
 	quote(option->help, "[]\\", buffer);
 	buffer_text(buffer, "]");
 	if (option->argument) {
@@ -221,11 +230,11 @@ static void zsh_verb(const struct verb *verb, struct buffer *buffer)
 	if (verb == &verb_task) {
 		buffer_text(buffer, " '1: :(");
 		operands(verb, buffer);
-		buffer_text(buffer, ")' '2:task:_bawn_tasks' '*:: :_normal'");
+		buffer_text(buffer, ")' '2:task:_bawn_task_of' '*:: :_bawn_command'");
 	} else if (takes_task(verb)) {
 		buffer_text(buffer, " '*:task:_bawn_tasks'");
 	} else if (strstr(verb->synopsis, "COMMAND")) {
-		buffer_text(buffer, " '*:: :_normal'");
+		buffer_text(buffer, " '*:: :_bawn_command'");
 	} else if (strstr(verb->synopsis, "FILE")) {
 		buffer_text(buffer, " '*:file:_files'");
 	} else if (verb->synopsis[0]) {
@@ -252,18 +261,37 @@ static void print_zsh(struct buffer *buffer)
 {
 	buffer_text(buffer,
 		    "#compdef bawn\n"
-		    "# zsh completion of bawn: bawn completion zsh >DIRECTORY_OF_FPATH/_bawn\n"
+		    "# zsh completion of bawn: bawn completion zsh >DIRECTORY_OF_FPATH/_bawn,\n"
+		    "# or, behind compinit: source <(bawn completion zsh)\n"
 		    "_bawn_tasks() {\n"
-		    "\tlocal state=${${words[(r)--state-dir=*]}:-}\n"
-		    "\tlocal -a ids\n"
+		    "\tlocal i\n"
+		    "\tlocal -a state ids\n"
+		    "\tfor ((i = 1; i < CURRENT; i++)); do\n"
+		    "\t\tcase $words[i] in\n"
+		    "\t\t--state-dir) state=(--state-dir \"${(Q)words[i + 1]}\") ;;\n"
+		    "\t\t--state-dir=*) state=(\"${(Q)words[i]}\") ;;\n"
+		    "\t\tesac\n"
+		    "\tdone\n"
 		    "\tids=(${(f)\"$(");
 	task_ids("bawn", "$state", buffer);
 	buffer_text(buffer, ")\"})\n"
 			    "\tcompadd -a ids\n"
 			    "}\n"
+			    "_bawn_command() {\n"
+			    "\t((CURRENT == 1)) && [[ $PREFIX == -* ]] || _normal\n"
+			    "}\n"
+			    "_bawn_task_of() {\n"
+			    "\t[[ -z ${words[(r)(exec|end)]} ]] || _bawn_tasks\n"
+			    "}\n"
 			    "_bawn() {\n"
-			    "\tlocal curcontext=$curcontext state line\n"
+			    "\tlocal curcontext=$curcontext state line at=${words[(i)--]}\n"
 			    "\tlocal -a verbs\n"
+			    "\tif ((at < CURRENT)); then\n"
+			    "\t\tshift $at words\n"
+			    "\t\t((CURRENT -= at))\n"
+			    "\t\t_normal\n"
+			    "\t\treturn\n"
+			    "\tfi\n"
 			    "\tverbs=(");
 	for (size_t i = 0; i < verb_count; i++) {
 		buffer_format(buffer, "\n\t\t'%s:", verbs[i]->name);
@@ -282,23 +310,24 @@ static void print_zsh(struct buffer *buffer)
 		else
 			zsh_verb(verbs[i], buffer);
 	}
-	buffer_text(buffer, "\t\tesac\n\t\t;;\n\tesac\n}\n_bawn \"$@\"\n");
+	/* loaded for its first use, or sourced */
+	buffer_text(buffer, "\t\tesac\n\t\t;;\n\tesac\n}\n"
+			    "if [[ ${funcstack[1]} == _bawn ]]; then\n"
+			    "\t_bawn \"$@\"\n"
+			    "else\n"
+			    "\tcompdef _bawn bawn\n"
+			    "fi\n");
 }
 
-/* When a verb's words are completed: a sub-verb may have the name of a verb. */
+/* When a verb's words are completed: at the place of its name, and not behind "--". */
 static void fish_condition(const struct verb *verb, struct buffer *buffer)
 {
-	const char *word = verb_word(verb);
-	bool is_sub = word != verb->name;
-
-	buffer_format(buffer, " -n '__fish_seen_subcommand_from %s", word);
+	buffer_text(buffer, " -n '__bawn_at ");
 	for (size_t i = 0; i < verb_count; i++)
 		for (size_t j = 0; j < verbs[i]->sub_count; j++)
-			if (verbs[i]->subs[j] == verb ||
-			    (!is_sub && strcmp(verb_word(verbs[i]->subs[j]), word) == 0))
-				buffer_format(buffer, "; and %s__fish_seen_subcommand_from %s",
-					      is_sub ? "" : "not ", verbs[i]->name);
-	buffer_text(buffer, "'");
+			if (verbs[i]->subs[j] == verb)
+				buffer_format(buffer, "%s ", verbs[i]->name);
+	buffer_format(buffer, "%s'", verb_word(verb));
 }
 
 static void fish_option(const struct verb *verb, const struct option *option, struct buffer *buffer)
@@ -307,15 +336,79 @@ static void fish_option(const struct verb *verb, const struct option *option, st
 					       [DIRECTORIES] =
 						       " -x -a '(__fish_complete_directories)'",
 					       [FILES] = " -r -F",
-					       [VARIABLES] = " -x -a '(set -n)'",
+					       [VARIABLES] = " -x -a '(set -nx)'",
 					       [TASKS] = " -x -a '(__bawn_tasks)'" };
+	bool is_long = option->name[1] == '-';
 
 	buffer_text(buffer, "complete -c bawn");
 	fish_condition(verb, buffer);
-	buffer_format(buffer, " -l %s%s -d '", option->name + 2,
+	buffer_format(buffer, " -%c %s%s -d '", is_long ? 'l' : 's', option->name + 1 + is_long,
 		      option->argument ? actions[kind_of(option)] : "");
 	quote(option->help, "\\", buffer);
 	buffer_text(buffer, "'\n");
+}
+
+/* A word that may follow: a verb where `verb` is NULL. */
+static void fish_word(const struct verb *verb, const char *word, const char *help,
+		      struct buffer *buffer)
+{
+	buffer_format(buffer, "complete -c bawn -n '__bawn_follows%s%s' -a %s -d '",
+		      verb ? " " : "", verb ? verb->name : "", word);
+	quote(help, "\\", buffer);
+	buffer_text(buffer, "'\n");
+}
+
+static void fish_functions(struct buffer *buffer)
+{
+	buffer_text(buffer, "function __bawn_words\n"
+			    "\tset -l words (commandline -opc)\n"
+			    "\tcontains -- -- $words; or printf '%s\\n' $words\n"
+			    "end\n"
+			    "function __bawn_follows\n"
+			    "\tset -l words (__bawn_words)\n"
+			    "\ttest (count $words) -eq (math 1 + (count $argv)); or return\n"
+			    "\ttest (count $argv) -eq 0; or test \"$words[2]\" = $argv[1]\n"
+			    "end\n"
+			    "function __bawn_at\n"
+			    "\tset -l words (__bawn_words)\n"
+			    "\ttest \"$words[2]\" = $argv[1]; or return\n"
+			    "\ttest (count $argv) -eq 1; or test \"$words[3]\" = $argv[2]\n"
+			    "end\n"
+			    "function __bawn_command\n"
+			    "\tset -l words (commandline -opc)\n"
+			    "\tset -l at (contains -i -- -- $words); or return\n"
+			    "\tset -e words[1..$at]\n"
+			    "\tcomplete -C (string join -- ' ' (string escape -- $words) "
+			    "(commandline -ct))\n"
+			    "end\n"
+			    "function __bawn_tasks\n"
+			    "\tset -l words (commandline -opc)\n"
+			    "\tset -l state\n"
+			    "\tfor i in (seq (count $words))\n"
+			    "\t\tswitch $words[$i]\n"
+			    "\t\t\tcase --state-dir\n"
+			    "\t\t\t\tset state --state-dir $words[(math $i + 1)]\n"
+			    "\t\t\tcase '--state-dir=*'\n"
+			    "\t\t\t\tset state $words[$i]\n"
+			    "\t\tend\n"
+			    "\tend\n\t");
+	task_ids("bawn", "$state", buffer);
+	buffer_text(buffer, "\nend\n");
+}
+
+static void fish_verb(const struct verb *verb, struct buffer *buffer)
+{
+	fish_word(NULL, verb->name, verb->summary, buffer);
+	for (size_t i = 0; i < verb->sub_count; i++)
+		fish_word(verb, verb_word(verb->subs[i]), verb->subs[i]->summary, buffer);
+	if (verb == &verb_completion || verb == &verb_help) {
+		buffer_format(buffer, "complete -c bawn -n '__bawn_follows %s' -a '", verb->name);
+		operands(verb, buffer);
+		buffer_text(buffer, "'\n");
+	}
+	if (takes_task(verb))
+		buffer_format(buffer, "complete -c bawn -n '__bawn_at %s' -a '(__bawn_tasks)'\n",
+			      verb->name);
 }
 
 static void print_fish(struct buffer *buffer)
@@ -323,48 +416,21 @@ static void print_fish(struct buffer *buffer)
 	const struct verb *verb;
 
 	buffer_text(buffer, "# fish completion of bawn: bawn completion fish | source\n"
-			    "complete -c bawn -f\n"
-			    "function __bawn_tasks\n"
-			    "\tset -l state (string match -- '--state-dir=*' "
-			    "(commandline -opc))\n\t");
-	task_ids("bawn", "$state", buffer);
-	buffer_text(buffer, "\nend\n");
-	for (size_t i = 0; i < verb_count; i++) {
-		buffer_format(buffer, "complete -c bawn -n __fish_use_subcommand -a %s -d '",
-			      verbs[i]->name);
-		quote(verbs[i]->summary, "\\", buffer);
-		buffer_text(buffer, "'\n");
-		if (verbs[i] == &verb_completion || verbs[i] == &verb_help) {
-			buffer_format(buffer,
-				      "complete -c bawn -n '__fish_seen_subcommand_from %s' -a '",
-				      verbs[i]->name);
-			operands(verbs[i], buffer);
-			buffer_text(buffer, "'\n");
-		}
-		for (size_t j = 0; j < verbs[i]->sub_count; j++) {
-			buffer_format(
-				buffer,
-				"complete -c bawn -n '__fish_seen_subcommand_from %s' -a %s -d '",
-				verbs[i]->name, verb_word(verbs[i]->subs[j]));
-			quote(verbs[i]->subs[j]->summary, "\\", buffer);
-			buffer_text(buffer, "'\n");
-		}
-	}
+			    "complete -c bawn -f\n");
+	fish_functions(buffer);
+	for (size_t i = 0; i < verb_count; i++)
+		fish_verb(verbs[i], buffer);
 	for (size_t i = 0; (verb = verb_at(i)) != NULL; i++)
 		for (size_t j = 0; j < verb->option_count; j++)
 			fish_option(verb, &verb->options[j], buffer);
-	for (size_t i = 0; i < verb_count; i++)
-		if (takes_task(verbs[i]))
-			buffer_format(buffer,
-				      "complete -c bawn -n '__fish_seen_subcommand_from %s' "
-				      "-a '(__bawn_tasks)'\n",
-				      verbs[i]->name);
-	buffer_text(buffer, "complete -c bawn -n '__fish_seen_subcommand_from task' "
-			    "-a 'start exec end list'\n"
-			    "complete -c bawn -n '__fish_seen_subcommand_from task; and "
-			    "__fish_seen_subcommand_from exec end' -a '(__bawn_tasks)'\n");
-	buffer_text(buffer, "complete -c bawn -n 'contains -- -- (commandline -opc)' "
-			    "-F -a '(__fish_complete_command)'\n");
+	buffer_text(buffer, "complete -c bawn -n '__bawn_at task; and not "
+			    "__fish_seen_subcommand_from start exec end list' -a '");
+	operands(&verb_task, buffer);
+	buffer_text(buffer, "'\n"
+			    "complete -c bawn -n '__bawn_at task; and "
+			    "__fish_seen_subcommand_from exec end' -a '(__bawn_tasks)'\n"
+			    "complete -c bawn -n 'contains -- -- (commandline -opc)' "
+			    "-a '(__bawn_command)'\n");
 }
 
 static const struct {
