@@ -370,9 +370,11 @@ static void step(struct talk *talk)
 int session_run(struct session *session)
 {
 	struct talk talk = { .session = session, .signal_fd = open_signals(session) };
+	struct error error = ERROR_NONE;
 
 	if (talk.signal_fd < 0) {
-		complain("signals cannot be watched");
+		(void)error_errno(&error, errno, "watching for signals");
+		complain(error.message);
 		return 125;
 	}
 	while (!talk.is_over)

@@ -365,12 +365,14 @@ static int hear(int fd, pid_t supervisor)
 static int start(struct task_verb *task)
 {
 	struct birth birth = { .fd = -1 };
+	struct error error = ERROR_NONE;
 	int ends[2];
 	pid_t child;
 	int status;
 
 	if (pipe2(ends, O_CLOEXEC) < 0) {
-		complain("no pipe could be made");
+		(void)error_errno(&error, errno, "making a pipe to the task's supervisor");
+		complain(error.message);
 		return 125;
 	}
 	child = fork();
@@ -384,9 +386,11 @@ static int start(struct task_verb *task)
 				    "session and close its descriptors\n");
 		_exit(0);
 	}
+	if (child < 0) {
+		(void)error_errno(&error, errno, "making the task's supervisor");
+		complain(error.message);
+	}
 	(void)close(ends[1]);
-	if (child < 0)
-		complain("no process could be made");
 	status = child < 0 ? 125 : hear(ends[0], child);
 	(void)close(ends[0]);
 	return status;
