@@ -343,6 +343,7 @@ static bool find_commands(struct command *command, size_t *from)
 		}
 		*from = command->operands[0] + 1;
 		command->program = program;
+		command->flags = 0;
 	}
 	return true;
 }

@@ -451,7 +451,11 @@ void command_effect(struct command *command, char letter, const struct classify_
 	if (plain_effect(command, letter, word) || judged_effect(command, letter, word))
 		return;
 	switch (letter) {
-	case 't':
+	case 't': /* names of the program's own, which it may remove or change all the same */
+		if (command->flags & COMMAND_REMOVES)
+			write_path(command->classify, word, WANTED_FS_REMOVE);
+		else if (command->flags & COMMAND_WRITES)
+			classify_write(command->classify, word);
 		break;
 	case '1':
 		command->skipped = 1;

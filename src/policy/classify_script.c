@@ -334,7 +334,8 @@ static void awk_symbol(struct awk *awk)
 	} else if (c == '@') {
 		unclear(script);
 	} else {
-		if (strchr(";}\n{", c))
+		/* a line may go on behind a comma, so its end is not the statement's */
+		if (strchr(";}{", c))
 			awk->prints = false;
 		awk->depth += (c == '(') - (c == ')');
 		awk->doubtful |= (c == '+' || c == '-') && script->at[1] == c;

@@ -8,7 +8,7 @@
 struct build {
 	struct shell_walk *walk;
 	char *text;
-	size_t length, room;
+	size_t length, room, braces;
 	enum classify_word_kind kind;
 };
 
@@ -28,6 +28,19 @@ static void raise_kind(struct build *build, enum classify_word_kind kind)
 		build->kind = kind;
 }
 
+/* "{a,b}" and "{1..3}" become several words; "@{u}" and "{}" do not. */
+static void note_brace(struct build *build, char c)
+{
+	char before = build->length ? build->text[build->length - 1] : '\0';
+
+	if (c == '{')
+		build->braces++;
+	else if (c == '}' && build->braces)
+		build->braces--;
+	else if (build->braces && (c == ',' || (c == '.' && before == '.')))
+		raise_kind(build, CLASSIFY_UNKNOWN);
+}
+
 /* Unquoted text: backslashes go, patterns stay and count, braces make several words. */
 static void append_plain(struct build *build, const char *text, size_t length)
 {
@@ -40,8 +53,7 @@ static void append_plain(struct build *build, const char *text, size_t length)
 		}
 		if (strchr("*?[", text[i]))
 			raise_kind(build, CLASSIFY_GLOB);
-		if (text[i] == '{' && !(i + 1 < length && text[i + 1] == '}'))
-			raise_kind(build, CLASSIFY_UNKNOWN);
+		note_brace(build, text[i]);
 		append(build, &text[i], 1);
 	}
 }
