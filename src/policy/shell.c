@@ -238,6 +238,22 @@ static bool is_reserved_value(const struct shell_walk *walk, uint32_t node)
 	return shell_is(walk, node, "BASH_ENV") || shell_is(walk, node, "IFS");
 }
 
+/* The values stand for the variable later on (shell_word.c), so they are looked at here. */
+static void look_at_values(struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
+		struct classify_word word;
+
+		if (shell_part(nodes[child].kind) != SHELL_PART_WORD)
+			continue;
+		word = shell_word(walk, child);
+		if (word.kind == CLASSIFY_LITERAL || word.kind == CLASSIFY_GLOB)
+			classify_read(walk->classify, &word);
+	}
+}
+
 /* The name that a loop sets. */
 static void look_at_loop(struct shell_walk *walk, uint32_t node)
 {
@@ -293,9 +309,26 @@ static void look_at(struct shell_walk *walk, uint32_t node)
 	default:
 		if (kind == SHELL_TEST_OPERATOR)
 			look_at_operator(walk, node);
-		else if (kind == SHELL_FOR)
+		else if (kind == SHELL_FOR) {
 			look_at_loop(walk, node);
+			look_at_values(walk, node);
+		}
 	}
+}
+
+/* "read" and declarations: how their names are quoted is not looked into. */
+static bool sets_variables(struct shell_walk *walk)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	for (uint32_t i = 1; i < walk->tree->count; i++) {
+		if (shell_part(nodes[i].kind) == SHELL_PART_DECLARATION)
+			return true;
+		if (nodes[i].kind == SHELL_COMMAND_NAME &&
+		    strcmp(shell_word(walk, i).text, "read") == 0)
+			return true;
+	}
+	return false;
 }
 
 /* What is shown to a person must be what runs. */
@@ -342,9 +375,11 @@ void shell_classify(struct classify *classify, const struct shell_tree *tree)
 		return;
 	}
 	classify->in_shell = true;
-	if (shell_check(&walk))
+	if (shell_check(&walk)) {
+		walk.sets_variables = sets_variables(&walk);
 		for (uint32_t i = 0; i < tree->count && !walk.wrong && !classify->failed; i++)
 			look_at(&walk, i);
+	}
 	if (walk.wrong)
 		refuse_at(&walk);
 	classify->in_shell = false;

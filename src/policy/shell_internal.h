@@ -30,6 +30,7 @@ struct shell_walk {
 	uint32_t *after;   /* index behind the last node below each */
 	const char *wrong; /* why the tree is not believed; NULL while it is */
 	uint32_t wrong_at;
+	bool sets_variables; /* some command may change a variable of any name */
 };
 
 enum shell_part shell_part(uint32_t kind);

@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+/* Longer words of a loop are not taken for its variable: each use makes room for one. */
+#define LOOP_VALUE_LIMIT_BYTES 256u
+
+/* Every use of a variable looks through the whole tree: in longer texts it stays unknown. */
+#define LOOP_LIMIT_NODES 1024u
+
 /* A word that is being put together. */
 struct build {
 	struct shell_walk *walk;
@@ -110,6 +116,104 @@ static uint32_t name_in(const struct shell_walk *walk, uint32_t node)
 	return found;
 }
 
+static bool same_text(const struct shell_walk *walk, uint32_t a, uint32_t b)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	size_t length = nodes[a].end - nodes[a].start;
+
+	return nodes[b].end - nodes[b].start == length &&
+	       memcmp(walk->tree->text + nodes[a].start, walk->tree->text + nodes[b].start,
+		      length) == 0;
+}
+
+/*
+ * The one loop over words that gives the name its value, around the node; 0 where the name stands
+ * anywhere else than behind a '$': "read f" and "f=x" may change it.
+ */
+static uint32_t loop_of(const struct shell_walk *walk, uint32_t node, uint32_t name)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t loop = 0;
+
+	if (walk->tree->count > LOOP_LIMIT_NODES)
+		return 0;
+	for (uint32_t i = 1; i < walk->tree->count; i++) {
+		uint32_t parent = nodes[i].parent, kind = nodes[parent].kind;
+
+		if (walk->after[i] != i + 1 || !same_text(walk, i, name) ||
+		    kind == SHELL_SIMPLE_EXPANSION || kind == SHELL_EXPANSION)
+			continue;
+		if (kind != SHELL_FOR || nodes[i].kind != SHELL_VARIABLE || loop)
+			return 0;
+		loop = parent;
+	}
+	return loop && loop < node && node < walk->after[loop] ? loop : 0;
+}
+
+/* A value of a loop that can be taken for the variable: plain text, or a pattern without blanks. */
+static bool is_plain_value(const struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *at = &walk->tree->nodes[node];
+	const char *text = walk->tree->text + at->start;
+	size_t length = at->end - at->start;
+
+	return (at->kind == SHELL_WORD || at->kind == SHELL_NUMBER) && length &&
+	       !memchr(text, '\\', length) && !memchr(text, '{', length) && text[0] != '~';
+}
+
+static bool is_pattern(const char *text, size_t length)
+{
+	return memchr(text, '*', length) || memchr(text, '?', length) || memchr(text, '[', length);
+}
+
+/*
+ * What the variable of a loop stands for: its only value, or "*" where it has several names
+ * without a '/' (each of them is looked at where the loop is). NULL where that cannot be told.
+ */
+static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t name, bool quoted,
+			      size_t *length)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t loop = loop_of(walk, node, name), only = 0;
+	size_t values = 0;
+	bool slash = false, pattern = false;
+
+	if (!loop || walk->sets_variables)
+		return NULL;
+	for (uint32_t child = loop + 1; child < walk->after[loop]; child = walk->after[child]) {
+		if (nodes[child].kind == SHELL_TOKEN || nodes[child].kind == SHELL_VARIABLE ||
+		    nodes[child].kind == SHELL_DO_GROUP)
+			continue;
+		if (!is_plain_value(walk, child))
+			return NULL;
+		slash |= memchr(walk->tree->text + nodes[child].start, '/',
+				nodes[child].end - nodes[child].start) != NULL;
+		pattern |= is_pattern(walk->tree->text + nodes[child].start,
+				      nodes[child].end - nodes[child].start);
+		only = child;
+		values++;
+	}
+	/* names that a pattern gives may have blanks in them: only quotes keep them one word */
+	if (!values || (values > 1 && slash) || (pattern && !quoted) ||
+	    nodes[only].end - nodes[only].start > LOOP_VALUE_LIMIT_BYTES)
+		return NULL;
+	*length = values > 1 ? 1 : nodes[only].end - nodes[only].start;
+	return values > 1 ? "*" : walk->tree->text + nodes[only].start;
+}
+
+static bool append_loop_value(struct build *build, uint32_t node, uint32_t name, bool quoted)
+{
+	size_t length = 0;
+	const char *value = name ? loop_value(build->walk, node, name, quoted, &length) : NULL;
+
+	if (!value)
+		return false;
+	if (is_pattern(value, length))
+		raise_kind(build, CLASSIFY_GLOB);
+	append(build, value, length);
+	return true;
+}
+
 static void append_expansion(struct build *build, uint32_t node, bool quoted)
 {
 	const struct shell_tree *tree = build->walk->tree;
@@ -124,6 +228,8 @@ static void append_expansion(struct build *build, uint32_t node, bool quoted)
 		append(build, value, strlen(value));
 		return;
 	}
+	if (append_loop_value(build, node, name, quoted))
+		return;
 	raise_kind(build, quoted ? CLASSIFY_ONE : CLASSIFY_UNKNOWN);
 	append(build, tree->text + at->start, at->end - at->start);
 }
@@ -213,13 +319,13 @@ static void append_all(struct build *build, uint32_t node)
 	}
 }
 
-/* What known values can make a word grow by. */
+/* What known values can make a word grow by; the longest of a loop is bounded here. */
 static size_t room_for(const struct shell_walk *walk, uint32_t node)
 {
 	const struct classify_facts *facts = walk->classify->facts;
-	size_t longest = 0, names = walk->after[node] - node;
+	size_t longest = LOOP_VALUE_LIMIT_BYTES, names = walk->after[node] - node;
 
-	if (facts->home)
+	if (facts->home && strlen(facts->home) > longest)
 		longest = strlen(facts->home);
 	if (facts->cwd && strlen(facts->cwd) > longest)
 		longest = strlen(facts->cwd);
