@@ -251,9 +251,9 @@ static const char *name_of(struct classify *classify, const struct classify_word
 			     "a program from a place of its own");
 	else if (strcmp(folded, word->text) != 0)
 		classify_add(classify, WANTED_UNCLEAR, word, "a path spelled in a roundabout way");
-	if (!folded)
-		return slash + 1;
-	return strrchr(folded, '/') + 1;
+	if (folded && strrchr(folded, '/'))
+		slash = strrchr(folded, '/');
+	return slash + 1;
 }
 
 /* "python3.11", "gcc-12", "pip3": the row of the name without its version. */
