@@ -380,6 +380,18 @@ static void read_operand(struct command *command, const struct classify_word *wo
 		read_path(classify, word, command->flags & COMMAND_RECURSES);
 }
 
+/* "HEAD:.env" and ".env" tell the same; what is no secret may as well be a branch. */
+static void revision(struct command *command, const struct classify_word *word)
+{
+	const char *colon = strrchr(word->text, ':');
+	struct classify_word path = *word;
+
+	if (colon && colon[1])
+		path.text = colon + 1;
+	if (judge(command->classify, word).secret || judge(command->classify, &path).secret)
+		classify_add(command->classify, WANTED_FS_SECRET, word, "");
+}
+
 static void clock_format(struct command *command, const struct classify_word *word)
 {
 	if (word->text[0] != '+')
@@ -436,6 +448,7 @@ static bool judged_effect(struct command *command, char letter, const struct cla
 		{ 'k', credential },   { 'g', configured_by },	{ 'f', git_setting },
 		{ '@', text_or_file }, { 'm', http_method },	{ 'S', command_sed },
 		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
+		{ 'o', revision },
 	};
 
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)

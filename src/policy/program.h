@@ -18,6 +18,7 @@
  *   f  setting of git          @  text, or @FILE read    h  host to listen on
  *   S  script of sed           A  program of awk         m  HTTP method
  *   n  file read, or HOST:PATH z  file written, or HOST:PATH
+ *   o  revision, path or both with ':' between: only secrets are requests
  *   b  NAME or NAME=VALUE of the shell's own             j  "+format", or the time to set
  * Letters without (of an option, or in `base`): the same in capitals say that using it is enough:
  *   X  code of the project or of the words runs
