@@ -3,7 +3,8 @@
  *
  *   inject list FILE -- COMMAND...                    writes "process nth call" for each call
  *   inject fail PROCESS NTH CALL ERRNO FILE -- COMMAND...
- *                                                     fails that one; writes "hit" when it was met
+ *                                                     fails that one; writes "hit" when it was met;
+ *                                                     ERRNO 0 kills the process there instead
  *   inject slow CALL FILE -- COMMAND...               each such call waits first; "hit" as above
  *   inject of PID list|fail|slow...                   those of another program that runs already,
  *                                                     while the command does, which is not traced
@@ -104,6 +105,10 @@ static void enter_call(int number, long call, const struct wanted *wanted, FILE 
 	if (number != wanted->process || nth != wanted->nth || call != wanted->call)
 		return;
 	(void)fprintf(out, "hit\n");
+	if (!wanted->code) {
+		(void)kill(tracee->pid, SIGKILL);
+		return;
+	}
 	tracee->failing = true;
 	if (call != SYS_close)
 		set_word(tracee->pid, offsetof(struct user_regs_struct, orig_rax), SYS_getpid);

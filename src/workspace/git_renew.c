@@ -1,0 +1,247 @@
+#include "workspace/git_renew.h"
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "workspace/git_file.h"
+#include "workspace/git_index.h"
+#include "workspace/git_ref.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct renewal {
+	const struct git_cover *cover;
+	const struct git_snapshot_part *previous;
+	struct git_snapshot_part *part;
+	struct git_upper upper;
+	struct arena *arena, scratch;
+};
+
+static const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* In the git directory itself, or in that of a worktree or module. */
+static bool is_ref(const char *path)
+{
+	return strncmp(path, "refs/", 5) == 0 || strstr(path, "/refs/");
+}
+
+static bool is_config(const char *path)
+{
+	const char *name = last_name(path);
+
+	return !is_ref(path) &&
+	       (strcmp(name, "config") == 0 || strcmp(name, "config.worktree") == 0);
+}
+
+static struct git_state *find(struct renewal *renewal, const char *path)
+{
+	return (struct git_state *)git_snapshot_find(renewal->part, path);
+}
+
+/* In its place. */
+static struct git_state *find_or_add(struct renewal *renewal, const char *path)
+{
+	struct git_snapshot_part *part = renewal->part;
+	struct git_state *state = find(renewal, path), *states;
+
+	if (state)
+		return state;
+	states = arena_array(renewal->arena, part->count + 1, sizeof(*states));
+	if (!states)
+		return NULL;
+	state = states + git_snapshot_first(part, path);
+	if (part->count) {
+		size_t before = (size_t)(state - states);
+
+		memcpy(states, part->states, before * sizeof(*states));
+		memcpy(state + 1, part->states + before, (part->count - before) * sizeof(*states));
+	}
+	*state = (struct git_state){ .path = path, .fd = -1 };
+	part->states = states;
+	part->count++;
+	return state;
+}
+
+static int set_text(struct renewal *renewal, const char *path, const char *text, size_t length)
+{
+	struct git_state *state = find_or_add(renewal, path);
+
+	if (!state)
+		return -ENOMEM;
+	state->text = text;
+	state->length = length;
+	return 0;
+}
+
+static int take_value(struct renewal *renewal, const char *path)
+{
+	struct git_text text;
+	int result = git_file_read(renewal->cover->upper_fd, path, GIT_REF_LIMIT_BYTES,
+				   renewal->arena, &text, NULL);
+
+	if (result < 0)
+		return result == -ENOMEM ? result : 0;
+	return set_text(renewal, path, text.bytes, text.length);
+}
+
+static int take_config(struct renewal *renewal, const char *path)
+{
+	const struct git_state *previous = git_snapshot_find(renewal->previous, path);
+
+	return previous ? set_text(renewal, path, previous->text, previous->length) :
+			  set_text(renewal, path, NULL, 0);
+}
+
+static int take_packed(struct renewal *renewal, const char *path)
+{
+	struct git_state *state = find_or_add(renewal, path);
+	struct stat status;
+
+	if (!state)
+		return -ENOMEM;
+	fd_close(&state->fd);
+	state->fd =
+		fd_open_beneath(renewal->cover->upper_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	if (state->fd < 0 || fstat(state->fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return 0;
+	state->size = (uint64_t)status.st_size;
+	return 0;
+}
+
+static bool is_same(struct git_text a, struct git_text b)
+{
+	return a.length == b.length && (!a.length || memcmp(a.bytes, b.bytes, a.length) == 0);
+}
+
+/* The host's git status may have refreshed what the task's git wrote. */
+static bool has_same_content(struct renewal *renewal, const char *path)
+{
+	struct git_text host, task;
+
+	arena_reset(&renewal->scratch);
+	if (git_file_read(renewal->cover->fd, path, GIT_INDEX_LIMIT_BYTES, &renewal->scratch, &host,
+			  NULL) < 0 ||
+	    git_file_read(renewal->cover->upper_fd, path, GIT_INDEX_LIMIT_BYTES, &renewal->scratch,
+			  &task, NULL) < 0)
+		return false;
+	if (is_same(host, task))
+		return true;
+	return strcmp(last_name(path), "index") == 0 &&
+	       (git_index_is_same(host.bytes, host.length, task.bytes, task.length, 20) ||
+		git_index_is_same(host.bytes, host.length, task.bytes, task.length, 32));
+}
+
+static int take_other(struct renewal *renewal, const char *path)
+{
+	struct git_state *state;
+
+	if (has_same_content(renewal, path))
+		return 0;
+	state = find_or_add(renewal, path);
+	if (!state)
+		return -ENOMEM;
+	fd_close(&state->fd);
+	state->is_diverged = true;
+	return 0;
+}
+
+static int take_file(struct renewal *renewal, const char *path)
+{
+	if (is_ref(path) || strcmp(last_name(path), "HEAD") == 0)
+		return take_value(renewal, path);
+	if (is_config(path))
+		return take_config(renewal, path);
+	if (strcmp(last_name(path), "packed-refs") == 0)
+		return take_packed(renewal, path);
+	return take_other(renewal, path);
+}
+
+/* What the task does not see was not there for it. */
+static void forget(struct renewal *renewal, const struct git_upper_entry *entry)
+{
+	struct git_snapshot_part *part = renewal->part;
+	size_t length = strlen(entry->path), kept = 0;
+
+	for (size_t i = 0; i < part->count; i++) {
+		struct git_state *state = &part->states[i];
+		bool is_below = strncmp(state->path, entry->path, length) == 0 &&
+				(!state->path[length] || state->path[length] == '/');
+
+		if (is_below && !(entry->kind == GIT_UPPER_OPAQUE &&
+				  git_upper_find(&renewal->upper, state->path)))
+			fd_close(&state->fd);
+		else
+			part->states[kept++] = *state;
+	}
+	part->count = kept;
+}
+
+static int take_seen(struct renewal *renewal)
+{
+	struct git_snapshot_part *part = renewal->part;
+	const struct git_upper *upper = &renewal->upper;
+
+	part->seen = arena_array(renewal->arena, upper->count, sizeof(*part->seen));
+	if (!part->seen)
+		return -ENOMEM;
+	for (size_t i = 0; i < upper->count; i++) {
+		const struct git_upper_entry *entry = &upper->entries[i];
+		bool is_gone = entry->kind == GIT_UPPER_GONE;
+
+		part->seen[part->seen_count++] = (struct git_seen){
+			.path = entry->path,
+			.inode = is_gone ? 0 : entry->inode,
+			.changed_ns = is_gone ? 0 : entry->changed_ns,
+		};
+	}
+	return 0;
+}
+
+static int renew_part(struct renewal *renewal, struct error *error)
+{
+	int result =
+		git_upper_read(renewal->cover->upper_fd, renewal->arena, &renewal->upper, error);
+
+	for (size_t i = 0; result == 0 && i < renewal->upper.count; i++) {
+		const struct git_upper_entry *entry = &renewal->upper.entries[i];
+
+		if (entry->kind == GIT_UPPER_FILE)
+			result = take_file(renewal, entry->path);
+		else if (entry->kind == GIT_UPPER_GONE || entry->kind == GIT_UPPER_OPAQUE)
+			forget(renewal, entry);
+	}
+	if (result == 0)
+		result = take_seen(renewal);
+	arena_free(&renewal->scratch);
+	return result < 0 && !error->code ? error_errno(error, result, "%s", renewal->cover->path) :
+					    result;
+}
+
+int git_renew(const struct git_cover *covers, size_t count, const struct git_snapshot *previous,
+	      struct arena *arena, struct git_snapshot *ret_snapshot, struct error *error)
+{
+	struct git_snapshot CLEANUP_GIT_SNAPSHOT snapshot = GIT_SNAPSHOT_NONE;
+	int result = git_snapshot_take(covers, count, arena, &snapshot, error);
+
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct renewal renewal = { .cover = &covers[i],
+					   .previous = &previous->parts[i],
+					   .part = &snapshot.parts[i],
+					   .arena = arena };
+
+		result = renew_part(&renewal, error);
+	}
+	if (result < 0)
+		return result;
+	*ret_snapshot = snapshot;
+	snapshot = GIT_SNAPSHOT_NONE;
+	return 0;
+}
