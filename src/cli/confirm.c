@@ -43,7 +43,7 @@ bool confirm(const char *question, bool is_given, int *ret_status)
 	(void)fflush(stderr);
 	if (read_yes())
 		return true;
-	complain("nothing was removed");
+	complain("nothing was done");
 	*ret_status = 1;
 	return false;
 }

@@ -179,9 +179,12 @@ def test_lines(live, shell):
 def test_verbs_and_their_options(shell):
     verbs = table()
     assert complete(shell, "bawn ") == {verb for verb in verbs if " " not in verb}
-    assert complete(shell, "bawn trace ") == {verb.split()[1] for verb in verbs if " " in verb}
-    offered = {verb: complete(shell, f"bawn {verb} -") for verb in verbs if verb != "trace"}
-    assert offered == {verb: options for verb, options in verbs.items() if verb != "trace"}
+    groups = {"trace", "review"}
+    for group in groups:
+        assert complete(shell, f"bawn {group} ") == {
+            verb.split()[1] for verb in verbs if verb.startswith(f"{group} ")}
+    offered = {verb: complete(shell, f"bawn {verb} -") for verb in verbs if verb not in groups}
+    assert offered == {verb: options for verb, options in verbs.items() if verb not in groups}
 
 
 def test_options_of_the_command(live, shell):
