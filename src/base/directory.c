@@ -25,6 +25,7 @@ void directory_begin(struct directory *directory, int fd)
 	directory->fd = fd;
 	directory->code = 0;
 	directory->type = 0;
+	directory->offset = 0;
 	directory->at = directory->end = 0;
 }
 
@@ -66,17 +67,24 @@ const char *directory_next(struct directory *directory)
 		if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
 			continue;
 		directory->type = entry->type;
+		directory->offset = entry->offset;
 		return entry->name;
 	}
 	return NULL;
 }
 
-void directory_rewind(struct directory *directory)
+void directory_seek(struct directory *directory, int64_t offset)
 {
 	if (directory->fd >= 0)
-		(void)lseek(directory->fd, 0, SEEK_SET);
+		(void)lseek(directory->fd, offset, SEEK_SET);
 	directory->code = 0;
+	directory->offset = offset;
 	directory->at = directory->end = 0;
+}
+
+void directory_rewind(struct directory *directory)
+{
+	directory_seek(directory, 0);
 }
 
 void directory_end(struct directory *directory)

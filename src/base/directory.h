@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define DIRECTORY_BUFFER_BYTES 2048
 
@@ -12,6 +13,7 @@ struct directory {
 	int fd;		    /* owned; -1 = none */
 	int code;	    /* negative errno of the read that ended it, 0 = its end was reached */
 	unsigned char type; /* DT_* of the last name */
+	int64_t offset;	    /* where the name behind the last one stands, for directory_seek() */
 	size_t at, end;
 	_Alignas(8) char bytes[DIRECTORY_BUFFER_BYTES];
 };
@@ -32,6 +34,9 @@ const char *directory_next(struct directory *directory);
 
 /* Begins again with the first name. */
 void directory_rewind(struct directory *directory);
+
+/* Goes on from an offset, 0 = the first name; good in a directory that was opened anew, too. */
+void directory_seek(struct directory *directory, int64_t offset);
 
 void directory_end(struct directory *directory);
 

@@ -70,6 +70,31 @@ static void every_name_once(void **state)
 	}
 }
 
+/* Every place is one to go on from, in a directory that was opened anew. */
+static void goes_on_from_an_offset(void **state)
+{
+	int seen[NAMES] = { 0 };
+	int64_t offset = 0;
+
+	(void)state;
+	for (int i = 0; i < NAMES; i++) {
+		struct directory CLEANUP_DIRECTORY directory;
+		const char *name;
+		int number;
+
+		assert_int_equal(directory_open(&directory, AT_FDCWD, place, O_NOFOLLOW), 0);
+		directory_seek(&directory, offset);
+		name = directory_next(&directory);
+		assert_non_null(name);
+		number = atoi(name + sizeof("name-") - 1);
+		assert_in_range(number, 0, NAMES - 1);
+		assert_int_equal(seen[number]++, 0);
+		offset = directory.offset;
+		if (i + 1 == NAMES)
+			assert_null(directory_next(&directory));
+	}
+}
+
 static void what_cannot_be_read_has_no_names(void **state)
 {
 	struct directory missing, file;
@@ -94,6 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_name_once),
+		cmocka_unit_test(goes_on_from_an_offset),
 		cmocka_unit_test(what_cannot_be_read_has_no_names),
 	};
 
