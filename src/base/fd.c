@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,6 +42,14 @@ int fd_open_resolved(int directory_fd, const char *path, int flags, uint64_t res
 int fd_open_beneath(int directory_fd, const char *path, int flags)
 {
 	return fd_open_resolved(directory_fd, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+int fd_set_mode(int fd, mode_t mode)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return chmod(path, mode) < 0 ? -errno : 0;
 }
 
 int fd_write_all(int fd, const void *bytes, size_t length)

@@ -37,6 +37,9 @@ int fd_open_resolved(int directory_fd, const char *path, int flags, uint64_t res
 /* As above for names that a task may have made: beneath the directory, no link followed. */
 int fd_open_beneath(int directory_fd, const char *path, int flags);
 
+/* chmod(2) by descriptor, also one of O_PATH, which fchmod(2) does not take. Needs /proc. */
+int fd_set_mode(int fd, mode_t mode);
+
 /* Writes all bytes; EINTR is retried. Returns 0 or a negative errno (-EPIPE and so on). */
 int fd_write_all(int fd, const void *bytes, size_t length);
 

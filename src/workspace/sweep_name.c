@@ -1,0 +1,125 @@
+#include "workspace/sweep_name.h"
+
+#include "base/utf8.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Longer than every name of the table. */
+#define FOLDED_BYTES 32u
+/* What one character folds to. */
+#define FOLD_BYTES 3u
+/* With which the names of the table begin. */
+#define FIRST_LETTERS ".acghilmorsw"
+
+static const struct sweep_name rows[] = {
+#define SWEEP(place, name, class, what) { place, name, class, what },
+#include "workspace/sweep_name.def"
+#undef SWEEP
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* Characters that fold to ASCII (Unicode's CaseFolding.txt and its canonical decompositions). */
+static const struct {
+	uint32_t point;
+	const char *text;
+} folds[] = {
+	{ 0xdf, "ss" },	   { 0x17f, "s" },   { 0x37e, ";" },   { 0x1e9e, "ss" }, { 0x1fef, "`" },
+	{ 0x212a, "k" },   { 0xfb00, "ff" }, { 0xfb01, "fi" }, { 0xfb02, "fl" }, { 0xfb03, "ffi" },
+	{ 0xfb04, "ffl" }, { 0xfb05, "st" }, { 0xfb06, "st" },
+};
+
+static const char *fold_of(uint32_t point)
+{
+	for (size_t i = 0; i < sizeof(folds) / sizeof(folds[0]); i++)
+		if (folds[i].point == point)
+			return folds[i].text;
+	return NULL;
+}
+
+static char lower(char byte)
+{
+	return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
+}
+
+/*
+ * The name without what is ignored; what is no UTF-8 ends it, as git has it. A name that is longer
+ * than all of ours is cut: behind one of ours there can be dots and spaces only, in any number. False
+ * where a character folds to no ASCII.
+ */
+static bool fold(const char *name, char ret_folded[static FOLDED_BYTES])
+{
+	size_t left = strlen(name), used = 0;
+
+	while (left && used + FOLD_BYTES < FOLDED_BYTES) {
+		uint32_t point;
+		size_t length = utf8_decode(name, left, &point);
+		const char *text = length > 1 ? fold_of(point) : NULL;
+
+		if (length == 0)
+			break;
+		if (length == 1)
+			ret_folded[used++] = *name;
+		else if (!text && utf8_is_visible(point))
+			return false;
+		while (text && *text)
+			ret_folded[used++] = *text++;
+		name += length;
+		left -= length;
+	}
+	ret_folded[used] = '\0';
+	return true;
+}
+
+/* What NTFS and vfat do not count. */
+static bool is_tail(const char *text)
+{
+	text += strspn(text, ". ");
+	return *text == '\0' || *text == ':' || *text == '\\';
+}
+
+static bool is_row(const struct sweep_name *row, const char *text)
+{
+	size_t length = 0;
+
+	while (row->name[length] && lower(row->name[length]) == lower(text[length]))
+		length++;
+	return !row->name[length] && is_tail(text + length);
+}
+
+static bool is_ascii(const char *name)
+{
+	while (*name && (unsigned char)*name < 0x80)
+		name++;
+	return !*name;
+}
+
+/* Most names begin as none of ours does. */
+static bool may_be_one(const char *name)
+{
+	return (unsigned char)name[0] >= 0x80 || (name[0] && strchr(FIRST_LETTERS, lower(name[0])));
+}
+
+const struct sweep_name *sweep_name_find(enum sweep_place place, const char *name,
+					 bool *ret_is_exact)
+{
+	char folded[FOLDED_BYTES];
+	const char *text = name;
+
+	if (!may_be_one(name))
+		return NULL;
+	if (!is_ascii(name)) {
+		if (!fold(name, folded))
+			return NULL;
+		text = folded;
+	}
+	for (size_t i = 0; i < ROWS; i++) {
+		if (!(rows[i].places & place) || !is_row(&rows[i], text))
+			continue;
+		*ret_is_exact = strcmp(rows[i].name, name) == 0;
+		return &rows[i];
+	}
+	return NULL;
+}

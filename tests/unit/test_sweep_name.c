@@ -1,0 +1,117 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "workspace/sweep_name.h"
+
+static int class_in(enum sweep_place place, const char *name, bool *ret_is_exact)
+{
+	const struct sweep_name *row = sweep_name_find(place, name, ret_is_exact);
+
+	return row ? (int)row->class : -1;
+}
+
+static void expect(const char *name, int class, bool exact)
+{
+	bool is_exact = !exact;
+
+	if (class_in(SWEEP_IN_TREE, name, &is_exact) != class)
+		fail_msg("%s is not of class %d", name, class);
+	if (class >= 0)
+		assert_int_equal(is_exact, exact);
+}
+
+static void git_in_every_spelling(void **state)
+{
+	static const char *const names[] = {
+		".GIT",
+		".Git",
+		".gIt",
+		"git~1",
+		"GIT~1",
+		".git.",
+		".git ",
+		".git . . .",
+		".git:stream",
+		".git\\x",
+		"git~1. ",
+		".g\u200cit",
+		".git\u200d",
+		"\u200e.git",
+		".g\u202ai\u206ft",
+		"\ufeff.git",
+		".git\xff",
+		".g\u2064it",
+		".git\u200b. .",
+		".git                                                                      ",
+	};
+
+	(void)state;
+	expect(".git", SWEEP_GIT, true);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		expect(names[i], SWEEP_GIT, strcmp(names[i], "git~1") == 0);
+}
+
+static void what_only_resembles_is_none(void **state)
+{
+	static const char *const names[] = {
+		".gitignore", ".github",   ".gitmodules", "git",      "x.git",
+		".gi",	      ".gitx",	   "git~2",	  ".git x",   "",
+		".",	      ".g",	   "HEA",	  "header",   ".g\u00edt",
+		".claudes",   "vscode",	   "main.c",	  "r",	      "o",
+		".",	      "AGENTS.md", "CLAUDE.md",	  "Makefile", "package.json",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		expect(names[i], -1, false);
+}
+
+static void settings_in_every_spelling(void **state)
+{
+	(void)state;
+	expect(".vscode", SWEEP_SETTINGS, true);
+	expect(".VSCode", SWEEP_SETTINGS, false);
+	expect(".v\u017fcode", SWEEP_SETTINGS, false);
+	expect(".hus\u212ay", SWEEP_SETTINGS, false);
+	expect(".Claude", SWEEP_SETTINGS, false);
+	expect(".envrc", SWEEP_SETTINGS, true);
+	expect(".env", -1, false);
+	expect(".mcp.json. ", SWEEP_SETTINGS, false);
+	expect(".hg", SWEEP_REPOSITORY, true);
+	expect("HEAD", SWEEP_HEAD, true);
+	expect("head", SWEEP_HEAD, false);
+}
+
+/* The same name is another thing in another place. */
+static void the_place_counts(void **state)
+{
+	bool is_exact;
+
+	(void)state;
+	assert_int_equal(class_in(SWEEP_IN_TREE, "config", &is_exact), -1);
+	assert_int_equal(class_in(SWEEP_IN_GIT, "config", &is_exact), SWEEP_OBEYED);
+	assert_int_equal(class_in(SWEEP_IN_TREE, "objects", &is_exact), SWEEP_OBJECTS);
+	assert_int_equal(class_in(SWEEP_IN_GIT, "objects", &is_exact), SWEEP_PASSIVE);
+	assert_int_equal(class_in(SWEEP_IN_INFO, "attributes", &is_exact), SWEEP_OBEYED);
+	assert_int_equal(class_in(SWEEP_IN_GIT, ".vscode", &is_exact), -1);
+	for (unsigned place = SWEEP_IN_TREE; place < SWEEP_IN_ALL; place <<= 1)
+		assert_int_equal(class_in((enum sweep_place)place, ".git", &is_exact), SWEEP_GIT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(git_in_every_spelling),
+		cmocka_unit_test(what_only_resembles_is_none),
+		cmocka_unit_test(settings_in_every_spelling),
+		cmocka_unit_test(the_place_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
