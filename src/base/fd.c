@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -50,6 +51,21 @@ int fd_set_mode(int fd, mode_t mode)
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return chmod(path, mode) < 0 ? -errno : 0;
+}
+
+int fd_rename_free(int from_fd, const char *from, int to_fd, const char *to)
+{
+	struct stat status;
+
+	if (syscall(SYS_renameat2, from_fd, from, to_fd, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL || fstatat(from_fd, from, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISDIR(status.st_mode))
+		return renameat(from_fd, from, to_fd, to) < 0 ? -errno : 0;
+	if (linkat(from_fd, from, to_fd, to, 0) < 0)
+		return -errno;
+	return unlinkat(from_fd, from, 0) < 0 ? -errno : 0;
 }
 
 int fd_write_all(int fd, const void *bytes, size_t length)

@@ -40,6 +40,13 @@ int fd_open_beneath(int directory_fd, const char *path, int flags);
 /* chmod(2) by descriptor, also one of O_PATH, which fchmod(2) does not take. Needs /proc. */
 int fd_set_mode(int fd, mode_t mode);
 
+/*
+ * Renames to a name that is free: -EEXIST if not. File systems that cannot promise that (NFS) have a
+ * file or link made anew under its new name (a hard link), and no directory ever takes a full one's
+ * place.
+ */
+int fd_rename_free(int from_fd, const char *from, int to_fd, const char *to);
+
 /* Writes all bytes; EINTR is retried. Returns 0 or a negative errno (-EPIPE and so on). */
 int fd_write_all(int fd, const void *bytes, size_t length);
 

@@ -167,11 +167,6 @@ static int forget(int store_fd, const char *id)
 
 /* --- moving */
 
-static int rename_free(int from_fd, const char *from, int to_fd, const char *to)
-{
-	return renameat2(from_fd, from, to_fd, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
-}
-
 /* A directory that changes its parent must be writable itself; ret_was: what it was before. */
 static bool unlock(int fd, const char *name, mode_t *ret_was)
 {
@@ -196,11 +191,11 @@ static void lock_again(int fd, const char *name, mode_t mode)
 static int move(int from_fd, const char *from, int to_fd, const char *to)
 {
 	mode_t mode;
-	int result = rename_free(from_fd, from, to_fd, to);
+	int result = fd_rename_free(from_fd, from, to_fd, to);
 
 	if (result != -EACCES || !unlock(from_fd, from, &mode))
 		return result;
-	result = rename_free(from_fd, from, to_fd, to);
+	result = fd_rename_free(from_fd, from, to_fd, to);
 	lock_again(result < 0 ? from_fd : to_fd, result < 0 ? from : to, mode);
 	return result;
 }
@@ -488,7 +483,7 @@ static int put_by_copy(int store_fd, const struct git_held_tree *held, int fd, c
 	(void)snprintf(beside, sizeof(beside), "bawn-accept-%s", held->id);
 	result = git_held_tree_copy(store_fd, held->id, fd, beside, &omitted);
 	if (result == 0) {
-		result = rename_free(fd, beside, fd, name);
+		result = fd_rename_free(fd, beside, fd, name);
 		if (result < 0)
 			(void)git_held_tree_remove(fd, beside);
 	}

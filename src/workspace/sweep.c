@@ -109,38 +109,33 @@ static bool restore(const struct sweep_spot *spot)
 static int take_head(const struct sweep_spot *spot)
 {
 	int CLEANUP_FD fd = -1;
+	int result = -EEXIST;
 
 	if (!spot->is_git || !S_ISDIR(spot->status.st_mode))
 		return 0;
 	fd = fd_open_beneath(spot->fd, spot->name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 	if (fd < 0)
 		return fd;
-	for (unsigned i = 0; i < DISARM_NAMES; i++) {
+	for (unsigned i = 0; i < DISARM_NAMES && result == -EEXIST; i++) {
 		char name[32];
 
 		(void)snprintf(name, sizeof(name), "bawn-held-HEAD-%u", i);
-		if (renameat2(fd, "HEAD", fd, name, RENAME_NOREPLACE) == 0 || errno == ENOENT)
-			return 0;
-		if (errno != EEXIST)
-			break;
+		result = fd_rename_free(fd, "HEAD", fd, name);
 	}
-	return -errno;
+	return result == -ENOENT ? 0 : result;
 }
 
 static bool disarm(const struct sweeper *sweeper, const struct sweep_spot *spot,
 		   char ret_name[static DISARM_BYTES])
 {
-	if (take_head(spot) < 0)
-		return false;
-	for (unsigned i = 0; i < DISARM_NAMES; i++) {
+	int result = take_head(spot) < 0 ? -EIO : -EEXIST;
+
+	for (unsigned i = 0; i < DISARM_NAMES && result == -EEXIST; i++) {
 		(void)snprintf(ret_name, DISARM_BYTES, "bawn-held-%" PRIu64 "-%u",
 			       sweeper->result.found, i);
-		if (renameat2(spot->fd, spot->name, spot->fd, ret_name, RENAME_NOREPLACE) == 0)
-			return true;
-		if (errno != EEXIST)
-			break;
+		result = fd_rename_free(spot->fd, spot->name, spot->fd, ret_name);
 	}
-	return false;
+	return result == 0;
 }
 
 /* --- holding */
@@ -331,10 +326,14 @@ static int look_for_absent(struct sweeper *sweeper)
 
 /* --- all of it */
 
-/* A wall clock that was set back has stamped what is new with times from before the start. */
+/*
+ * A wall clock that was set back has stamped what is new with times from before the start. Of the
+ * clock that nobody sets it is then further behind; in this order never seen as too little.
+ */
 static int64_t since(const struct sweep *sweep)
 {
-	int64_t back_ns = sweep->wall_offset_ns - sweep_wall_offset_ns();
+	int64_t wall_ns = sweep_now_ns(CLOCK_REALTIME);
+	int64_t back_ns = sweep->wall_offset_ns - (wall_ns - sweep_now_ns(CLOCK_BOOTTIME));
 
 	return sweep->begin_ns - (back_ns > 0 ? back_ns : 0);
 }

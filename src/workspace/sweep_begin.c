@@ -164,17 +164,12 @@ static int look_at_top(struct sweep *sweep, struct arena *arena)
 	return result;
 }
 
-static int64_t now_ns(clockid_t clock)
+int64_t sweep_now_ns(clockid_t clock)
 {
 	struct timespec now;
 
 	(void)clock_gettime(clock, &now);
 	return now.tv_sec * SECOND_NS + now.tv_nsec;
-}
-
-int64_t sweep_wall_offset_ns(void)
-{
-	return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME);
 }
 
 /* All that is judged later, exactly as it is now. */
@@ -224,9 +219,10 @@ int sweep_begin(const struct sweep_start *start, struct arena *arena, struct swe
 		return error->code ?
 			       error->code :
 			       error_errno(error, result, "the workspace %s", start->workspace);
-	/* the offset first: a clock that is set back between the two is seen at the end */
-	sweep.wall_offset_ns = sweep_wall_offset_ns();
-	sweep.begin_ns = now_ns(CLOCK_REALTIME_COARSE);
+	/* in this order the offset is never too small, whatever comes between */
+	sweep.wall_offset_ns = -sweep_now_ns(CLOCK_BOOTTIME);
+	sweep.wall_offset_ns += sweep_now_ns(CLOCK_REALTIME);
+	sweep.begin_ns = sweep_now_ns(CLOCK_REALTIME_COARSE);
 	*ret_sweep = sweep;
 	sweep.root_fd = -1;
 	return 0;

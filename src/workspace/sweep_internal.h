@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <time.h>
 
 enum sweep_mode {
 	SWEEP_SURVEY, /* before the action: all is old, and noted */
@@ -46,8 +47,7 @@ struct sweeper {
 
 int64_t sweep_stamp_ns(const struct stat *status);
 
-/* The wall clock less the one that nobody sets: it falls when the wall clock is set back. */
-int64_t sweep_wall_offset_ns(void);
+int64_t sweep_now_ns(clockid_t clock);
 
 /* By device and inode; NULL where it is not in the sorted array. */
 const struct sweep_known *sweep_find(const struct sweep_known *known, size_t count,

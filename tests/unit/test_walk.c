@@ -204,10 +204,12 @@ static void closed_directories_are_opened_up(void **state)
 	enum walk_event event;
 	unsigned names = 0;
 	struct stat status;
+	char *shut = arena_format(&fixture->arena, "%s/shut", fixture->work);
+	char *inner = arena_format(&fixture->arena, "%s/shut/inner", fixture->work);
 
 	make(fixture, "work/shut/inner/file", "");
-	(void)chmod((char *)arena_format(&fixture->arena, "%s/shut/inner", fixture->work), 0400);
-	(void)chmod((char *)arena_format(&fixture->arena, "%s/shut", fixture->work), 0);
+	assert_int_equal(chmod(inner, 0400), 0);
+	assert_int_equal(chmod(shut, 0), 0);
 	walk_begin(&walk, open_work(fixture), 0);
 	while ((event = walk_next(&walk)) != WALK_END) {
 		names += event == WALK_NAME;
@@ -216,8 +218,12 @@ static void closed_directories_are_opened_up(void **state)
 	}
 	assert_int_equal(names, 3);
 	assert_int_equal(walk.unread, 0);
-	assert_int_equal(stat(arena_format(&fixture->arena, "%s/shut", fixture->work), &status), 0);
+	assert_int_equal(stat(shut, &status), 0);
 	assert_int_equal(status.st_mode & 07777, 0);
+	assert_int_equal(chmod(shut, 0700), 0);
+	assert_int_equal(stat(inner, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0400);
+	assert_int_equal(chmod(inner, 0700), 0);
 }
 
 int main(void)
