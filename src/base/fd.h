@@ -41,9 +41,8 @@ int fd_open_beneath(int directory_fd, const char *path, int flags);
 int fd_set_mode(int fd, mode_t mode);
 
 /*
- * Renames to a name that is free: -EEXIST if not. File systems that cannot promise that (NFS) have a
- * file or link made anew under its new name (a hard link), and no directory ever takes a full one's
- * place.
+ * Renames to a name that is free: -EEXIST if not. Where the file system cannot promise that (NFS)
+ * a file or link is linked to its new name first, and a directory takes no full one's place.
  */
 int fd_rename_free(int from_fd, const char *from, int to_fd, const char *to);
 

@@ -172,8 +172,8 @@ static int open_name(int fd, const char *name)
 }
 
 /*
- * Its mode closes it. Who owns it opens it up; a directory of another's that may be searched, if one
- * knows the names in it, is counted; one that may not is closed to the task as well.
+ * Its mode closes it. Who owns it opens it up; a directory of another's that may be searched by
+ * who knows the names in it is counted; one that may not is closed to the task as well.
  */
 static int open_closed(struct walk *walk, int parent_fd, const char *name, struct walk_level *level)
 {

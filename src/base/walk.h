@@ -6,8 +6,9 @@
  * first WALK_KEEP directories of the way are kept; above a deeper one is its "..", taken only where
  * that is the directory from which it was entered.
  *
- * A directory of the caller's own that its mode closes is opened up for the visit, and gets its mode
- * back when it is left. One that neither the caller nor a task of theirs can search is left out.
+ * A directory of the caller's own that its mode closes is opened up for the visit, and gets its
+ * mode back when it is left. One that neither the caller nor a task of theirs can search is left
+ * out.
  *
  *	while ((event = walk_next(&walk)) != WALK_END)
  *		...

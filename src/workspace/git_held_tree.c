@@ -453,7 +453,7 @@ int git_held_tree_list(int state_fd, struct arena *arena, struct git_held_tree *
 
 /* --- accepting */
 
-/* The directory in which the path's last component is, one component at a time: a path has any length. */
+/* The directory of the path's last component, one component at a time: a path has any length. */
 static int open_way(int workspace_fd, const char *path, const char **ret_name)
 {
 	int CLEANUP_FD fd = fcntl(workspace_fd, F_DUPFD_CLOEXEC, 3);

@@ -5,12 +5,13 @@
  *	<state>/held/<task>/.tree/<id>		the object itself
  *	<state>/held/<task>/.tree/<id>.json	what is known of it
  *
- * It lies beside what is held of git directories (held/<task>/<id>). On one file system an object is
- * renamed, whatever its size; from another it is copied within limits, then removed. What it holds
- * is a task's: nothing here follows, opens or interprets it but regular files while they are copied.
+ * It lies beside what is held of git directories (held/<task>/<id>). On one file system an object
+ * is renamed, whatever its size; from another it is copied within limits, then removed. What it
+ * holds is a task's: nothing here follows, opens or interprets it but regular files while they are
+ * copied.
  *
- * A process that has the object open could go on writing to it. So it is accepted only where nothing
- * in it changed after it was held, which change times (ctime) tell.
+ * A process that has the object open could go on writing to it. So it is accepted only where
+ * nothing in it changed after it was held, which change times (ctime) tell.
  */
 #pragma once
 
@@ -58,8 +59,9 @@ int git_held_tree_open(int state_fd, const char *task, bool makes);
 
 /*
  * Takes a name out of a directory, where it still is the object of this status: -ESTALE if not.
- * task, directory, path and reason are given, the rest is filled in. One of the same id is replaced.
- * -EFBIG: on another file system and too large. Where it fails, the name is there as before.
+ * task, directory, path and reason are given, the rest is filled in. One of the same id is
+ * replaced. -EFBIG: on another file system and too large. Where it fails, the name is there as
+ * before; only what was copied and cannot be removed is there in part, and held as well.
  */
 int git_held_tree_take(int store_fd, int directory_fd, const char *name, const struct stat *status,
 		       struct git_held_tree *held, struct error *error)

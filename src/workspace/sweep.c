@@ -1,9 +1,10 @@
-#include "workspace/sweep_internal.h"
+#include "workspace/sweep.h"
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "workspace/sweep_internal.h"
 #include "workspace/sweep_name.h"
 
 #include <errno.h>

@@ -2,17 +2,17 @@
  * The look through a work tree after an action: what in it the host's tools would run later and was
  * not there at the start is taken out and held for review (git_held_tree.h).
  *
- *   a new .git of any kind and depth		a repository: its configuration and hooks are run
- *   a directory that became a bare repository	its HEAD is held: without one git sees none
- *   new or changed names of sweep_name.def	settings of editors and agents, .envrc and their kin
- *   names that git was told to obey		targets of core.hooksPath and include.path that were absent
- *   what a repository obeys, changed in one	deep in the tree, where no overlay covers it
+ *   a new .git of any kind and depth	a repository: its configuration and hooks are run
+ *   a directory that became a bare one	its HEAD is held: without it git sees no repository
+ *   names of sweep_name.def		settings of editors and agents, .envrc and their kin
+ *   names that git was told to obey	targets of core.hooksPath, include.path that were absent
+ *   what a repository obeys		changed in one deep in the tree, that no overlay covers
  *
  * Changed is what has a change time (ctime) not before the start: no process without privilege sets
- * it back, and a rename sets it too. Both sides of the comparison are of the clock that stamps files,
- * whose tick is some milliseconds: what the caller made within the tick before the start counts as
- * new. Where another machine or a program stamps files (network file systems, FUSE) the tree is
- * looked through at the start as well, and what is exactly as it was then is old.
+ * it back, and a rename sets it too. Both sides of the comparison are of the clock that stamps
+ * files, whose tick is some milliseconds: what the caller made within the tick before the start
+ * counts as new. Where another machine or a program stamps files (network file systems, FUSE) the
+ * tree is looked through at the start as well, and what is exactly as it was then is old.
  *
  * A directory that is not new may have been given its name since, where the directory above it
  * changed too; unless it is among those that were known, it is held as a whole.

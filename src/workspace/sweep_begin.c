@@ -48,7 +48,7 @@ const struct sweep_known *sweep_find(const struct sweep_known *known, size_t cou
 	return count ? bsearch(&key, known, count, sizeof(*known), by_object) : NULL;
 }
 
-/* File systems of this kernel's own, on which nobody but the kernel says when a file was changed. */
+/* File systems on which nobody but this kernel says when a file was changed. */
 static enum sweep_clock clock_of(int fd)
 {
 	static const unsigned long kernels[] = {

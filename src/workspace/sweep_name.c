@@ -46,8 +46,8 @@ static char lower(char byte)
 
 /*
  * The name without what is ignored; what is no UTF-8 ends it, as git has it. A name that is longer
- * than all of ours is cut: behind one of ours there can be dots and spaces only, in any number. False
- * where a character folds to no ASCII.
+ * than all of ours is cut: behind one of ours there can be dots and spaces only, in any number.
+ * False where a character folds to no ASCII.
  */
 static bool fold(const char *name, char ret_folded[static FOLDED_BYTES])
 {

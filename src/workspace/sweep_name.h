@@ -44,8 +44,8 @@ struct sweep_name {
 };
 
 /*
- * The row of a name in a place; NULL for most. ret_is_exact: it is spelled as the row has it, so that
- * every file system finds it under that name.
+ * The row of a name in a place; NULL for most. ret_is_exact: it is spelled as the row has it, so
+ * that every file system finds it under that name.
  */
 const struct sweep_name *sweep_name_find(enum sweep_place place, const char *name,
 					 bool *ret_is_exact);

@@ -1,4 +1,4 @@
-"""The look through a work tree after an action: what the host's git runs before it, and not after."""
+"""The look through a work tree: what the host's git runs before it, and not after."""
 import json
 import os
 import shutil
@@ -88,7 +88,7 @@ def lab():
 
 
 # What executes it leaves a mark; fsmonitor asks it about changes, and takes no answer.
-PROGRAM = """printf '#!/bin/sh\\ntouch "%s"\\n' "$MARK" >"$PWD/prog"; chmod +x prog; P=$PWD/prog; """
+PROGRAM = """printf '#!/bin/sh\\ntouch "%s"\\n' "$MARK" >prog; chmod +x prog; P=$PWD/prog; """
 
 
 def status(*at):
@@ -114,7 +114,8 @@ ATTACKS = {
         "git init -q sub; git -C sub commit -q --allow-empty -m y; git add sub 2>/dev/null; "
         "git -C sub config core.fsmonitor $P", "sub/.git", status()),
     "git file": ("git init -q --bare real; git --git-dir real config core.bare false; "
-                 "git --git-dir real config core.fsmonitor $P; mkdir c; echo gitdir: ../real > c/.git",
+                 "git --git-dir real config core.fsmonitor $P; mkdir c; "
+                 "echo gitdir: ../real > c/.git",
                  "c/.git", status("c")),
     "link": ("git init -q a; git -C a config core.fsmonitor $P; mv a/.git a/real; "
              "ln -s real a/.git", "a/.git", status("a")),
@@ -232,7 +233,7 @@ id=$({LAB} list {lab.state} | sed -n 's/.*"id":"\\([0-9a-f]*\\)".*"path":"a.*/\\
 
 
 def test_others_exchange_names_meanwhile(lab):
-    """What others rename to and fro while it is looked at leads nowhere outside."""
+    """What others rename while it is looked at leads nowhere outside."""
     outside = lab.root / "outside"
     (outside / ".git").mkdir(parents=True)
     (outside / ".vscode").mkdir()
