@@ -10,6 +10,8 @@
 #define FOLDED_BYTES 32u
 /* What one character folds to. */
 #define FOLD_BYTES 3u
+/* Stands for a character that folds to no ASCII: in no name of the table. */
+#define NO_ASCII '\x7f'
 /* With which the names of the table begin. */
 #define FIRST_LETTERS ".acghilmorsw"
 
@@ -45,11 +47,11 @@ static char lower(char byte)
 }
 
 /*
- * The name without what is ignored; what is no UTF-8 ends it, as git has it. A name that is longer
- * than all of ours is cut: behind one of ours there can be dots and spaces only, in any number.
- * False where a character folds to no ASCII.
+ * The name without what is ignored; what is no UTF-8 ends it, as git has it. Cut before a character
+ * that is in none of ours, of which a trace stays; and where it is longer than all of ours: behind
+ * one of ours there can be dots and spaces only, in any number, or what does not count.
  */
-static bool fold(const char *name, char ret_folded[static FOLDED_BYTES])
+static void fold(const char *name, char ret_folded[static FOLDED_BYTES])
 {
 	size_t left = strlen(name), used = 0;
 
@@ -62,15 +64,16 @@ static bool fold(const char *name, char ret_folded[static FOLDED_BYTES])
 			break;
 		if (length == 1)
 			ret_folded[used++] = *name;
-		else if (!text && utf8_is_visible(point))
-			return false;
 		while (text && *text)
 			ret_folded[used++] = *text++;
+		if (length > 1 && !fold_of(point) && utf8_is_visible(point)) {
+			ret_folded[used++] = NO_ASCII;
+			break;
+		}
 		name += length;
 		left -= length;
 	}
 	ret_folded[used] = '\0';
-	return true;
 }
 
 /* What NTFS and vfat do not count. */
@@ -111,8 +114,7 @@ const struct sweep_name *sweep_name_find(enum sweep_place place, const char *nam
 	if (!may_be_one(name))
 		return NULL;
 	if (!is_ascii(name)) {
-		if (!fold(name, folded))
-			return NULL;
+		fold(name, folded);
 		text = folded;
 	}
 	for (size_t i = 0; i < ROWS; i++) {
