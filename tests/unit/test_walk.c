@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/walk.h"
 
-#define DEEP 5000
+#define DEEP 1000
 #define BESIDE 25
 
 static int set_up(void **state)
