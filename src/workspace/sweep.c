@@ -327,14 +327,10 @@ static int look_for_absent(struct sweeper *sweeper)
 
 /* --- all of it */
 
-/*
- * A wall clock that was set back has stamped what is new with times from before the start. Of the
- * clock that nobody sets it is then further behind; in this order never seen as too little.
- */
+/* A wall clock that was set back has stamped what is new with times from before the start. */
 static int64_t since(const struct sweep *sweep)
 {
-	int64_t wall_ns = sweep_now_ns(CLOCK_REALTIME);
-	int64_t back_ns = sweep->wall_offset_ns - (wall_ns - sweep_now_ns(CLOCK_BOOTTIME));
+	int64_t back_ns = sweep->wall_offset_ns - sweep_wall_offset().least_ns;
 
 	return sweep->begin_ns - (back_ns > 0 ? back_ns : 0);
 }

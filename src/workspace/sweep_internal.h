@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
-#include <time.h>
 
 enum sweep_mode {
 	SWEEP_SURVEY, /* before the action: all is old, and noted */
@@ -47,7 +46,12 @@ struct sweeper {
 
 int64_t sweep_stamp_ns(const struct stat *status);
 
-int64_t sweep_now_ns(clockid_t clock);
+/* The wall clock less the one that nobody sets, within bounds. It falls when the first is set. */
+struct sweep_offset {
+	int64_t least_ns, most_ns;
+};
+
+struct sweep_offset sweep_wall_offset(void);
 
 /* By device and inode; NULL where it is not in the sorted array. */
 const struct sweep_known *sweep_find(const struct sweep_known *known, size_t count,

@@ -15,6 +15,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#define SECOND_NS INT64_C(1000000000)
+
 #define PART(class) (1u << (class))
 
 /* The tag of a directory is its place. */
@@ -47,6 +49,15 @@ static const struct sweep_known *known_of(const struct sweeper *sweeper, const s
 		       NULL;
 }
 
+/* Some file systems keep whole seconds (ext4 with small inodes). */
+static bool is_since(const struct stat *status, int64_t since_ns)
+{
+	int64_t stamp_ns = sweep_stamp_ns(status);
+
+	return status->st_ctim.tv_nsec ? stamp_ns >= since_ns :
+					 stamp_ns >= since_ns - since_ns % SECOND_NS;
+}
+
 /* True where it may have become what it is, or come to where it is, since the start. */
 static bool is_new(const struct sweeper *sweeper, const struct stat *status)
 {
@@ -55,7 +66,7 @@ static bool is_new(const struct sweeper *sweeper, const struct stat *status)
 	if (sweeper->mode == SWEEP_SURVEY)
 		return false;
 	if (sweeper->mode == SWEEP_STAMPS)
-		return sweep_stamp_ns(status) >= sweeper->since_ns;
+		return is_since(status, sweeper->since_ns);
 	known = known_of(sweeper, status);
 	return !known || known->changed_ns != sweep_stamp_ns(status);
 }
