@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -92,32 +95,97 @@ void directory_end(struct directory *directory)
 	fd_close(&directory->fd);
 }
 
-void directory_remove_tree(int parent_fd, const char *name)
-{
+struct removal {
 	struct directory stack[DIRECTORY_REMOVE_DEPTH];
 	char names[DIRECTORY_REMOVE_DEPTH][NAME_MAX + 1];
-	int depth = 0;
+	int depth;
+	unsigned lifted; /* directories that were too deep, so far */
+	bool again;	 /* there is one of them at the top now */
+};
 
-	(void)directory_open(&stack[0], parent_fd, name, O_NOFOLLOW);
-	while (depth >= 0 && stack[depth].fd >= 0) {
-		const char *entry = directory_next(&stack[depth]);
-		int here = stack[depth].fd, fd;
+/* Makes a directory (and nothing that a link leads to) its owner's to read and to change. */
+static int open_to_remove(int parent_fd, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(parent_fd, name, flags);
+	struct stat status;
 
-		if (!entry) {
-			directory_end(&stack[depth]);
-			if (--depth >= 0)
-				(void)unlinkat(stack[depth].fd, names[depth], AT_REMOVEDIR);
-			continue;
-		}
-		if (unlinkat(here, entry, 0) == 0)
-			continue;
-		fd = openat(here, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 || depth + 1 == DIRECTORY_REMOVE_DEPTH) {
-			fd_close(&fd);
-			continue;
-		}
-		(void)snprintf(names[depth], sizeof(names[depth]), "%s", entry);
-		directory_begin(&stack[++depth], fd);
+	if (fd < 0 && errno == EACCES &&
+	    fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISDIR(status.st_mode) && fchmodat(parent_fd, name, 0700, 0) == 0)
+		return openat(parent_fd, name, flags);
+	if (fd >= 0 && fstat(fd, &status) == 0 && (status.st_mode & 0700) != 0700)
+		(void)fchmod(fd, 0700);
+	return fd;
+}
+
+/* A directory below as many others as are open at once goes to the top, and is removed there. */
+static void lift(struct removal *removal, const char *entry)
+{
+	int here = removal->stack[removal->depth].fd, result;
+	char name[32];
+
+	do {
+		(void)snprintf(name, sizeof(name), "lifted-%u", removal->lifted++);
+		result = (int)syscall(SYS_renameat2, here, entry, removal->stack[0].fd, name,
+				      RENAME_NOREPLACE);
+	} while (result < 0 && errno == EEXIST);
+	removal->again |= result == 0;
+}
+
+static void remove_entry(struct removal *removal, const char *entry)
+{
+	int here = removal->stack[removal->depth].fd;
+	int CLEANUP_FD fd = -1;
+
+	if (unlinkat(here, entry, 0) == 0)
+		return;
+	fd = open_to_remove(here, entry);
+	if (fd < 0)
+		return;
+	if (removal->depth + 1 == DIRECTORY_REMOVE_DEPTH) {
+		lift(removal, entry);
+		return;
 	}
+	(void)snprintf(removal->names[removal->depth], NAME_MAX + 1, "%s", entry);
+	directory_begin(&removal->stack[++removal->depth], TAKE_FD(fd));
+}
+
+/* All that is not too deep. */
+static void remove_some(struct removal *removal)
+{
+	removal->again = false;
+	while (removal->depth >= 0) {
+		const char *entry = directory_next(&removal->stack[removal->depth]);
+
+		if (entry) {
+			remove_entry(removal, entry);
+			continue;
+		}
+		if (removal->depth == 0)
+			return;
+		directory_end(&removal->stack[removal->depth--]);
+		(void)unlinkat(removal->stack[removal->depth].fd, removal->names[removal->depth],
+			       AT_REMOVEDIR);
+	}
+}
+
+void directory_remove_content(int parent_fd, const char *name)
+{
+	struct removal removal;
+
+	removal.depth = 0;
+	removal.lifted = 0;
+	directory_begin(&removal.stack[0], open_to_remove(parent_fd, name));
+	do {
+		directory_rewind(&removal.stack[0]);
+		remove_some(&removal);
+	} while (removal.again);
+	directory_end(&removal.stack[0]);
+}
+
+void directory_remove_tree(int parent_fd, const char *name)
+{
+	directory_remove_content(parent_fd, name);
 	(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
 }

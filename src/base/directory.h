@@ -40,8 +40,16 @@ void directory_seek(struct directory *directory, int64_t offset);
 
 void directory_end(struct directory *directory);
 
-/* Trees of ours are a few directories deep; what is deeper is none of them and stays. */
+/* Directories that are open at once. What lies deeper is lifted to the top of the tree. */
 #define DIRECTORY_REMOVE_DEPTH 16
 
-/* Removes what is below the directory and then the name itself, by descriptor, as far as it can. */
+/*
+ * Removes what is below the directory and then the name itself, by descriptor, as far as it can.
+ * The tree may be one that a task made: of any depth, with directories that nobody may enter (their
+ * modes are changed), and with links, which are removed and not followed. Nobody else changes it
+ * meanwhile.
+ */
 void directory_remove_tree(int parent_fd, const char *name);
+
+/* The same, but for the name itself; its mode may be another one afterwards. */
+void directory_remove_content(int parent_fd, const char *name);

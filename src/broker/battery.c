@@ -271,6 +271,8 @@ static void add_view_row(struct maker *maker, const struct view_path *path)
 		break;
 	case PATH_WRITE:
 	case PATH_CACHE:
+	case PATH_GIT:
+	case PATH_OBJECTS:
 		if (path->kind == PATH_KIND_DIRECTORY && is_callers(maker, path))
 			(void)add_one(
 				maker, ATTEMPT_WRITABLE,
@@ -280,6 +282,9 @@ static void add_view_row(struct maker *maker, const struct view_path *path)
 		(void)add_one(maker, ATTEMPT_HIDDEN, target);
 		break;
 	case PATH_PROTECT:
+		/* what a link leads to is another row's */
+		if (path->kind == PATH_KIND_LINK)
+			break;
 		row = add_one(maker, ATTEMPT_PROTECTED, target);
 		give(maker, row, maker->decoys->token);
 		break;

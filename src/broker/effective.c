@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "broker/approval.h"
 #include "broker/battery.h"
+#include "broker/landing.h"
 #include "broker/runtime.h"
 #include "broker/summary.h"
 #include "isolate/diagnosis.h"
@@ -17,6 +18,7 @@
 #include "policy/environment.h"
 #include "trace/recorder.h"
 #include "workspace/cache.h"
+#include "workspace/git_find.h"
 #include "workspace/hide.h"
 #include "workspace/identity.h"
 #include "workspace/root.h"
@@ -490,6 +492,9 @@ static int fill_policy(struct maker *maker)
 	if (result == 0)
 		result = add_flag_paths(maker, true);
 	if (result == 0)
+		result = git_find(&effective->host, effective->state.path, arena, policy,
+				  &effective->git, maker->error);
+	if (result == 0)
 		result = check_strict(maker);
 	return result == 0 ? add_environment(maker) : result;
 }
@@ -576,23 +581,29 @@ static int make_plan(struct maker *maker)
 }
 
 /* False: to be tried again by the next start, for want of room or rights now. */
-static bool bury(const struct state *state, const char *task)
+static bool bury(void *context, const struct state *state, const char *task)
 {
-	struct error ignored = ERROR_NONE;
-	int result = recorder_bury(state->fd, task, &ignored);
+	struct effective *effective = context;
+	struct error ignored = ERROR_NONE, unlanded = ERROR_NONE;
+	int result = landing_resume(state, task, &unlanded);
 
+	if (unlanded.code < 0)
+		effective->unlanded = unlanded;
+	if (result < 0)
+		return false;
+	result = recorder_bury(state->fd, task, &ignored);
 	capacity_reap(task);
 	/* a chain that is damaged stays so; `bawn trace verify` tells */
 	return result == 0 || result == -EBADMSG;
 }
 
 /* What dead supervisors have left; their sockets lie elsewhere, and are looked for only then. */
-static void reap(const struct effective *effective, struct arena *arena)
+static void reap(struct effective *effective, struct arena *arena)
 {
 	struct runtime CLEANUP_RUNTIME runtime = RUNTIME_NONE;
 	struct error ignored = ERROR_NONE;
 
-	if (state_reap(&effective->state, bury) &&
+	if (state_reap(&effective->state, bury, effective) &&
 	    runtime_open(&effective->host, &effective->state, effective->state_is_default,
 			 RUNTIME_LOOK, arena, &runtime, &ignored) == 0)
 		runtime_reap(&runtime, &effective->state);

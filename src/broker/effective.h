@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "base/sha256.h"
 #include "broker/capacity.h"
 #include "broker/state.h"
@@ -12,6 +13,7 @@
 #include "policy/action.h"
 #include "policy/denial.h"
 #include "policy/policy.h"
+#include "workspace/git_find.h"
 #include "workspace/host.h"
 
 #include <stdbool.h>
@@ -19,7 +21,6 @@
 #include <stdint.h>
 
 struct arena;
-struct error;
 
 struct request_path {
 	enum path_class class;
@@ -61,11 +62,14 @@ struct effective {
 	size_t blob_length;
 	char hash[SHA256_HEX_BYTES];
 	struct plan plan;
+	struct git_found git;  /* the git directories that the box covers */
 	const char *task;      /* id */
 	const char **withheld; /* names of variables that were not passed */
 	size_t withheld_count;
 	uint32_t landlock_abi;
 	struct capacity capacity; /* owned */
+	/* what git did in a task whose supervisor died, and why it did not come; code 0: nothing */
+	struct error unlanded;
 	struct limit_means means[LIMIT_COUNT];
 };
 

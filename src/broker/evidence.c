@@ -34,7 +34,8 @@ static bool is_watched(const struct plan *plan, enum layer layer)
 		const struct plan_op *op = &plan->ops[i];
 
 		if (op->layer == layer && (layer == LAYER_HIDE || layer == LAYER_PROTECT) &&
-		    (op->kind == PLAN_MASK || op->kind == PLAN_PIN))
+		    (op->kind == PLAN_MASK || op->kind == PLAN_PIN ||
+		     (op->kind == PLAN_OVERLAY && layer == LAYER_PROTECT)))
 			return true;
 	}
 	return false;

@@ -2,7 +2,9 @@
 
 #include "base/directory.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "kernel/usage.h"
+#include "plan/plan.h"
 #include "policy/view.h"
 
 #include <dirent.h>
@@ -33,34 +35,49 @@ struct walk {
 	size_t open_count;
 };
 
-void growth_begin(struct growth *growth, const struct view *view)
+static void add_place(struct growth *growth, const char *path)
+{
+	struct growth_place *place = &growth->places[growth->count];
+	struct statvfs room;
+	struct stat status;
+
+	if (growth->count == GROWTH_LIMIT_PLACES)
+		return;
+	place->fd = fd_open_resolved(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	if (place->fd < 0)
+		return;
+	if (fstatvfs(place->fd, &room) < 0 || fstat(place->fd, &status) < 0) {
+		fd_close(&place->fd);
+		return;
+	}
+	place->device = status.st_dev;
+	place->free_bytes = (uint64_t)room.f_bfree * room.f_frsize;
+	place->free_files = room.f_ffree;
+	growth->count++;
+}
+
+void growth_begin(struct growth *growth, const struct view *view, const struct plan *plan)
 {
 	*growth = (struct growth){ 0 };
 	/* the call itself, as in base/clock.c */
 	(void)syscall(SYS_clock_gettime, CLOCK_REALTIME_COARSE, &growth->started);
-	for (size_t i = 0; i < view->count && growth->count < GROWTH_LIMIT_PLACES; i++) {
+	for (size_t i = 0; i < view->count; i++) {
 		const struct view_path *row = &view->paths[i];
 		const char *path = row->class == PATH_WRITE ? row->source :
 				   row->class == PATH_CACHE ? row->upper :
 							      NULL;
-		struct growth_place *place = &growth->places[growth->count];
-		struct statvfs room;
-		struct stat status;
 
-		if (!path || row->kind != PATH_KIND_DIRECTORY)
-			continue;
-		place->fd = fd_open_resolved(AT_FDCWD, path, O_RDONLY | O_DIRECTORY,
-					     RESOLVE_NO_SYMLINKS);
-		if (place->fd < 0)
-			continue;
-		if (fstatvfs(place->fd, &room) < 0 || fstat(place->fd, &status) < 0) {
-			fd_close(&place->fd);
-			continue;
-		}
-		place->device = status.st_dev;
-		place->free_bytes = (uint64_t)room.f_bfree * room.f_frsize;
-		place->free_files = room.f_ffree;
-		growth->count++;
+		if (path && row->kind == PATH_KIND_DIRECTORY)
+			add_place(growth, path);
+	}
+	/* not what the kernel keeps beside them, which nobody may enter */
+	for (size_t i = 0; i < plan->count; i++) {
+		char path[PATH_LIMIT_BYTES];
+
+		if (plan->ops[i].kind == PLAN_LAYERS &&
+		    snprintf(path, sizeof(path), "%s/upper", plan->ops[i].target) <
+			    (int)sizeof(path))
+			add_place(growth, path);
 	}
 }
 

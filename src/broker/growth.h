@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <time.h>
 
+struct plan;
 struct usage;
 struct view;
 
@@ -36,8 +37,11 @@ struct growth {
 	uint64_t bytes, files;
 };
 
-/* Notes what is free now. Places that cannot be opened are left out. */
-void growth_begin(struct growth *growth, const struct view *view);
+/*
+ * Notes what is free now: in the view's writable rows, and in the layers of the task's git
+ * directories, which exist already. Places that cannot be opened are left out.
+ */
+void growth_begin(struct growth *growth, const struct view *view, const struct plan *plan);
 
 /*
  * What was added, at most; walks only where the file systems lost as much as a limit, and a

@@ -204,7 +204,8 @@ int job_begin(struct job *job)
 		job->streams.in.tee_context = &job->input;
 	}
 	if (outcome == 0 && job->options.arena)
-		planted_begin(effective->policy.workspace, &job->planted);
+		planted_begin(effective->policy.workspace, job->task->landing.count > 0,
+			      &job->planted);
 	if (outcome == 0) {
 		struct box_streams inside = {
 			.in = ends[0], .out = ends[1], .err = ends[2], .terminal = terminal
@@ -543,10 +544,20 @@ void job_lose(struct job *job)
 	result->message = job->task->error->message;
 }
 
+static void note_change(struct job *job, const struct change *change)
+{
+	struct change_list *list = job->options.changes;
+	struct event event = { .body.change = change };
+
+	if (list && list->count < CHANGE_LIMIT)
+		list->items[list->count++] = *change;
+	if (emit(job, EVENT_CHANGE, &event) < 0)
+		job->options.result->message = "a change could not be recorded";
+}
+
 /* What the host's tools would run later is not held back yet; it is told. */
 static void note_planted(struct job *job)
 {
-	struct change_list *list = job->options.changes;
 	struct change *changes = NULL;
 	size_t count;
 
@@ -554,14 +565,45 @@ static void note_planted(struct job *job)
 		return;
 	count = planted_end(&job->planted, job->task->options.effective->policy.workspace,
 			    job->options.arena, &changes);
-	for (size_t i = 0; i < count; i++) {
-		struct event event = { .body.change = &changes[i] };
+	for (size_t i = 0; i < count; i++)
+		note_change(job, &changes[i]);
+}
 
-		if (list && list->count < CHANGE_LIMIT)
-			list->items[list->count++] = changes[i];
-		if (emit(job, EVENT_CHANGE, &event) < 0)
-			job->options.result->message = "a change could not be recorded";
+/* It comes after a later action, or at the end of the task. */
+static void note_unlanded(struct job *job)
+{
+	const struct change change = { .path = job->task->landing.covers[0].path,
+				       .kind = CHANGE_MODIFIED,
+				       .state = CHANGE_DEFERRED,
+				       .reason = "something of the task ran on" };
+
+	note_change(job, &change);
+}
+
+/* What did not come to the host must not look like success. */
+static void note_landed(struct job *job)
+{
+	struct task *task = job->task;
+	struct result *result = job->options.result;
+	struct change *changes;
+	size_t count;
+
+	if (job->is_unlanded)
+		note_unlanded(job);
+	if (!job->options.arena || job->is_unlanded ||
+	    (task->options.live && !landing_has_news(&task->landing)))
+		return;
+	if (task_land(task, task->options.live ? LANDING_BETWEEN : LANDING_LAST, job->options.arena,
+		      &changes, &count, job->options.error) < 0) {
+		result->message = job->options.error->message;
+		if (result->end == RESULT_EXITED && result->code == 0) {
+			result->end = RESULT_FAILED;
+			result->cause = CAUSE_BAWN;
+		}
+		return;
 	}
+	for (size_t i = 0; i < count; i++)
+		note_change(job, &changes[i]);
 }
 
 /* Output that did not arrive must not look like success. A reader that has gone is no failure. */
@@ -625,6 +667,7 @@ void job_conclude(struct job *job)
 	if (failed && result->end == RESULT_EXITED && err->held)
 		note_inferred(job, err);
 	result->denials = job->options.denials;
+	note_landed(job);
 	note_planted(job);
 	if (job->options.changes) {
 		result->changes = job->options.changes->items;

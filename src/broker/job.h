@@ -64,6 +64,7 @@ struct job {
 	bool is_watched;	/* by the watchdog */
 	bool was_capped;	/* its output reached the cap */
 	bool is_gone;		/* seen to be: neither it nor what it started runs */
+	bool is_unlanded;	/* something of the task runs on: not now (broker/landing.h) */
 	int asked;		/* signals that asked it to end */
 	uint64_t asked_ns;	/* when the first came */
 	int asked_signal;	/* which one it was */

@@ -169,6 +169,47 @@ static void tell_started(void *context, const struct box *box)
 				mine->exec.request.flags & CONTROL_TTY);
 }
 
+/* Something of the task is still there when the action has ended, or may be. */
+static bool runs_on(const struct live *live, const struct live_job *mine)
+{
+	bool has_stray = false;
+
+	for (unsigned i = 0; i < STRAYS_LIMIT; i++)
+		has_stray |= live->strays[i].watch.ready && live->strays[i].watch.fd >= 0;
+	return has_stray || live->task.jobs || !mine->job.is_gone;
+}
+
+/* What git did comes to the host while nothing of the task runs, else after a later action. */
+static void conclude(struct live *live, struct live_job *mine)
+{
+	bool is_held = landing_has_news(&live->task.landing) && runs_on(live, mine);
+
+	if (is_held)
+		mine->job.is_unlanded = !operate_hold(&live->operate);
+	job_conclude(&mine->job);
+	if (is_held)
+		operate_release(&live->operate);
+}
+
+/* After the last action: what waited for an end of what ran on. */
+static void land_last(struct live *live, struct error *error)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	struct change *changes;
+	size_t count;
+
+	if (task_land(&live->task, LANDING_LAST, &arena, &changes, &count, error) < 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct event event = { .type = EVENT_CHANGE,
+				       .action = "",
+				       .body.change = &changes[i] };
+
+		/* what is lost is counted in the record */
+		(void)task_emit(&live->task, &event);
+	}
+}
+
 /* The record of an action that is over, and its answer. */
 static void finish(struct live *live, struct live_job *mine)
 {
@@ -178,7 +219,7 @@ static void finish(struct live *live, struct live_job *mine)
 	ticker_end(&mine->ticker, &live->task);
 	enforce_look_back(&live->enforce);
 	task_remove(&live->task, &mine->job);
-	job_conclude(&mine->job);
+	conclude(live, mine);
 	/* on a line of its own, whatever the command wrote last */
 	if (mine->result.output.ends_open)
 		buffer_text(&json, "\n");
@@ -379,6 +420,8 @@ int live_serve(const struct live_options *options, struct error *error)
 	operate_close(&live->operate);
 	/* it is dead at once, and its output is kept after that */
 	task_stop(&live->task);
+	if (live->task.landing.count)
+		land_last(live, error);
 	(void)keep_deferred(&live->task, &live->unkept);
 	enforce_end(&live->enforce);
 	for (unsigned i = 0; i < STRAYS_LIMIT; i++)

@@ -389,6 +389,23 @@ void operate_suspend(struct operate *operate)
 		task_kill(task);
 }
 
+bool operate_hold(struct operate *operate)
+{
+	struct error ignored = ERROR_NONE;
+
+	operate->is_held = !operate->frozen && set_frozen(operate, true, &ignored) == 0;
+	return operate->frozen && (has_freezer(operate->task) || is_still(operate->task));
+}
+
+void operate_release(struct operate *operate)
+{
+	struct error ignored = ERROR_NONE;
+
+	if (operate->is_held && set_frozen(operate, false, &ignored) < 0)
+		task_kill(operate->task);
+	operate->is_held = false;
+}
+
 static int on_end(void *context, enum control_end by, uint64_t grace_ns, struct error *error)
 {
 	struct operate *operate = context;

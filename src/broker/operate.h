@@ -42,6 +42,7 @@ struct operate {
 	struct task_timer stopping; /* frozen by signals: stops again what was woken meanwhile */
 	uint64_t stopping_ns;	    /* the time until the next blow */
 	bool frozen;
+	bool is_held; /* by operate_hold() alone */
 };
 
 void operate_begin(struct operate *operate, struct task *task,
@@ -63,6 +64,13 @@ void operate_kill(struct operate *operate);
  * place.
  */
 void operate_suspend(struct operate *operate);
+
+/*
+ * For a moment in which nothing of the task may run. True when all of it stands; in any case
+ * operate_release() ends it.
+ */
+bool operate_hold(struct operate *operate);
+void operate_release(struct operate *operate);
 
 /* Removes the socket. */
 void operate_close(struct operate *operate);

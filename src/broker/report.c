@@ -3,6 +3,11 @@
 #include "base/buffer.h"
 #include "trace/result.h"
 
+#include <stdio.h>
+
+/* Names in one line; `bawn review` has them all. */
+#define HELD_LIMIT 16
+
 static void add_line(struct buffer *buffer, const char *text)
 {
 	buffer_text(buffer, "bawn: ");
@@ -45,7 +50,7 @@ static void add_planted(const struct result *result, struct buffer *buffer)
 	for (size_t i = 0; i < result->change_count; i++) {
 		const struct change *change = &result->changes[i];
 
-		if (change->state != CHANGE_APPLIED)
+		if (change->state != CHANGE_APPLIED || !change->reason)
 			continue;
 		buffer_text(buffer, any ? ", " : "bawn: changed by the task or meanwhile: ");
 		buffer_visible(buffer, change->path);
@@ -54,6 +59,51 @@ static void add_planted(const struct result *result, struct buffer *buffer)
 	if (any)
 		buffer_text(buffer, "; tools outside of the box run what stands there, and this "
 				    "version does not hold it back: look at it first\n");
+}
+
+static void add_held_one(const struct change *change, struct buffer *buffer)
+{
+	buffer_visible(buffer, change->key ? change->key : change->path);
+	if (change->reason) {
+		buffer_text(buffer, " (");
+		buffer_visible(buffer, change->reason);
+		buffer_text(buffer, ")");
+	}
+}
+
+/* bawn: held: core.hooksPath, .git/hooks/pre-commit; `bawn review` shows, accepts, rejects */
+static void add_held(const struct result *result, struct buffer *buffer)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < result->change_count; i++) {
+		if (result->changes[i].state != CHANGE_HELD || count++ >= HELD_LIMIT)
+			continue;
+		buffer_text(buffer, count > 1 ? ", " : "bawn: held: ");
+		add_held_one(&result->changes[i], buffer);
+	}
+	if (count > HELD_LIMIT) {
+		char more[40];
+
+		(void)snprintf(more, sizeof(more), ", and %zu more", count - HELD_LIMIT);
+		buffer_text(buffer, more);
+	}
+	if (count)
+		buffer_text(buffer, "; `bawn review` shows, accepts or rejects it\n");
+}
+
+static void add_deferred(const struct result *result, struct buffer *buffer)
+{
+	for (size_t i = 0; i < result->change_count; i++) {
+		const struct change *change = &result->changes[i];
+
+		if (change->state != CHANGE_DEFERRED)
+			continue;
+		buffer_text(buffer, "bawn: not at the host yet: ");
+		buffer_visible(buffer, change->path);
+		buffer_text(buffer, " (a git of the task holds a lock there); it comes with the "
+				    "next action, or with the task's end\n");
+	}
 }
 
 void report_failure(const struct result *result, struct buffer *buffer)
@@ -72,4 +122,6 @@ void report_lines(const struct result *result, struct buffer *buffer)
 	add_limits(result, buffer);
 	add_denials(result->denials, buffer);
 	add_planted(result, buffer);
+	add_held(result, buffer);
+	add_deferred(result, buffer);
 }

@@ -137,7 +137,8 @@ void state_unmake(const struct state *state)
 
 /* A directory that can be locked has no supervisor: what it holds is a leftover, and goes. */
 static bool reap_one(const struct state *state, const char *name,
-		     bool (*bury)(const struct state *state, const char *id))
+		     bool (*bury)(void *context, const struct state *state, const char *id),
+		     void *context)
 {
 	int tasks_fd = state->tasks_fd;
 	int CLEANUP_FD fd = openat(tasks_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -145,14 +146,15 @@ static bool reap_one(const struct state *state, const char *name,
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return false;
 	/* first, so that what fails is found again */
-	if (!bury(state, name))
+	if (!bury(context, state, name))
 		return false;
 	directory_remove_tree(tasks_fd, name);
 	return true;
 }
 
 unsigned state_reap(const struct state *state,
-		    bool (*bury)(const struct state *state, const char *id))
+		    bool (*bury)(void *context, const struct state *state, const char *id),
+		    void *context)
 {
 	struct directory CLEANUP_DIRECTORY directory;
 	unsigned reaped_count = 0;
@@ -162,7 +164,7 @@ unsigned state_reap(const struct state *state,
 	(void)directory_open(&directory, state->tasks_fd, ".", 0);
 	for (int count = 0; count < STATE_REAP_LIMIT && (name = directory_next(&directory));)
 		if (name[0] != '.') {
-			reaped_count += reap_one(state, name, bury);
+			reaped_count += reap_one(state, name, bury, context);
 			count++;
 		}
 	return reaped_count;

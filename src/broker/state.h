@@ -3,7 +3,9 @@
  *
  *   <state>/               0700, the caller's own; default ~/.local/state/bawn
  *     tasks/<id>/          one per live task; its supervisor holds a flock(2) on it
- *     spares/              empty directories, to become those of tasks (isolate/host.c)
+ *     tasks/<id>/git/<n>/  layers of the overlay on its n-th git directory: a task's to write
+ *     spares/              directories that hold nothing or empty layers, to become those of tasks
+ *                          (isolate/host.c)
  *     caches/<project>/    the projects' own layers of package caches (workspace/cache.h)
  *     identity/            filtered git configuration, by what it was made from
  *     skeletons/           fixed parts of roots, by their hash (isolate/skeleton.c)
@@ -47,7 +49,8 @@ void state_unmake(const struct state *state);
  * next start. Returns how many were removed.
  */
 unsigned state_reap(const struct state *state,
-		    bool (*bury)(const struct state *state, const char *id));
+		    bool (*bury)(void *context, const struct state *state, const char *id),
+		    void *context);
 
 void state_close(struct state *state);
 

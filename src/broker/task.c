@@ -73,6 +73,7 @@ int task_announce(struct task *task, const struct task_options *options, struct 
 			       .error = error,
 			       .box = BOX_NONE,
 			       .names = WATCH_NONE,
+			       .landing = LANDING_NONE,
 			       .signal_fd = -1 };
 	if (emit_start(task) < 0)
 		return error_set(error, EIO, "the trace cannot be written, so nothing was started");
@@ -127,12 +128,18 @@ static int cover(struct task *task)
 			   task->jobs_begun > 0, record_change, task, task->error);
 }
 
+static int look(struct task *task)
+{
+	return cover_look(&task->guard, &task->box, &task->options.effective->policy,
+			  task->jobs_begun > 0, record_change, task, task->error);
+}
+
 /* A name that cannot be covered again ends the task: what it would show is not the task's. */
-static void keep_covered(struct task *task)
+static void keep_covered(struct task *task, int (*find)(struct task *task))
 {
 	struct error *error = task->error;
 
-	if (task->names_failed || cover(task) == 0)
+	if (task->names_failed || find(task) == 0)
 		return;
 	error_context(error, "the task was ended, because a hidden or protected name could not be "
 			     "kept so");
@@ -147,7 +154,31 @@ static void keep_covered(struct task *task)
 void task_look_at_names(struct task *task)
 {
 	if (task->names.fd >= 0)
-		keep_covered(task);
+		keep_covered(task, cover);
+}
+
+/* While no action runs a name may lie open; the next action's start looks first. */
+static void look_around(struct task *task, struct task_timer *timer)
+{
+	timer->at_ns = task->jobs && !task->names_failed ? clock_monotonic_ns() + COVER_GRAIN_NS :
+							   0;
+	keep_covered(task, look);
+}
+
+/* Names that an option gave are watched from before the plan covers them, the others guarded. */
+static int open_names(struct task *task)
+{
+	struct view watched;
+	int result = cover_guard(&task->options.effective->policy, &task->guard_arena, &task->guard,
+				 &watched, task->error);
+
+	if (result == 0)
+		result = watch_open(&watched, &task->names, task->error);
+	if (result == 0 && task->guard.count) {
+		task->guard_timer.fire = look_around;
+		task_timer_add(task, &task->guard_timer);
+	}
+	return result;
 }
 
 int task_start(struct task *task)
@@ -161,19 +192,38 @@ int task_start(struct task *task)
 				       .outside_uid = effective->host.uid,
 				       .outside_gid = effective->host.gid };
 	/* from before the plan covers the names: what happens meanwhile is covered below */
-	int result = watch_open(&effective->policy.view, &task->names, task->error);
+	int result = open_names(task);
 
 	if (result == 0)
 		result = box_start(&options, &task->box, task->error);
 	if (result == 0 && task->names.fd >= 0)
 		result = cover(task);
+	if (result == 0)
+		result = landing_begin(&task->landing, effective, task->box.task_fd, task->error);
 	if (result < 0)
 		effective_diagnose(effective, task->error);
 	return result;
 }
 
+int task_land(struct task *task, enum landing_moment moment, struct arena *arena,
+	      struct change **ret_changes, size_t *ret_count, struct error *error)
+{
+	int result = landing_run(&task->landing, moment, arena, ret_changes, ret_count, error);
+
+	if (result < 0 && moment == LANDING_LAST)
+		/* the next start tries again (landing_resume()) */
+		task->box.is_kept = true;
+	return result < 0 ? error_context(error, "what git did in the box has not come to the host "
+						 "yet; the next start of bawn tries again") :
+			    0;
+}
+
 int task_add(struct task *task, struct job *job)
 {
+	if (task->guard.count && task->jobs_begun)
+		keep_covered(task, look);
+	if (task->guard.count)
+		task->guard_timer.at_ns = clock_monotonic_ns() + COVER_GRAIN_NS;
 	job->next = task->jobs;
 	task->jobs = job;
 	return job_begin(job);
@@ -359,10 +409,10 @@ void task_step(struct task *task)
 	}
 	/* the record's own work, while there is nothing else to do */
 	if (ready == 0 && task->has_work)
-		task->has_work = event_work(task->options.sink);
+		task->has_work = landing_work(&task->landing) || event_work(task->options.sink);
 	/* first: a name lies open */
 	if (watches[WATCH_NAMES].revents)
-		keep_covered(task);
+		keep_covered(task, cover);
 	if (watches[WATCH_SIGNALS].revents)
 		pass_signals(task);
 	for (struct job *job = task->jobs; job; job = job->next, at += JOB_WATCHES)
@@ -404,9 +454,12 @@ void task_stop(struct task *task)
 
 void task_end(struct task *task)
 {
-	if (task->has_spools)
+	/* what did not land lies there: the next start removes the spools with the rest */
+	if (task->has_spools && !task->box.is_kept)
 		clear_directory(task);
+	landing_end(&task->landing);
 	box_end(&task->box);
 	watch_close(&task->names);
+	arena_free(&task->guard_arena);
 	fd_close(&task->signal_fd);
 }

@@ -8,9 +8,12 @@
  */
 #pragma once
 
+#include "base/arena.h"
+#include "broker/cover.h"
 #include "broker/effective.h"
 #include "broker/evidence.h"
 #include "broker/job.h"
+#include "broker/landing.h"
 #include "isolate/box.h"
 #include "trace/event.h"
 #include "workspace/watch.h"
@@ -61,8 +64,12 @@ struct task {
 	struct box box;
 	struct evidence_namespaces namespaces; /* of the box */
 	struct watch names; /* hidden and protected ones in trees that are written in place */
-	sigset_t ends;	    /* signals that ask us to end, unless the caller ignores them */
-	int signal_fd;	    /* reads those */
+	struct arena guard_arena;
+	struct cover_guard guard; /* those that built-in rules keep */
+	struct task_timer guard_timer;
+	struct landing landing; /* of what its git did */
+	sigset_t ends;		/* signals that ask us to end, unless the caller ignores them */
+	int signal_fd;		/* reads those */
 	struct job *jobs;
 	struct task_watch *watches;
 	struct task_timer *timers;
@@ -86,6 +93,13 @@ int task_announce(struct task *task, const struct task_options *options, struct 
  * system that hangs must not make a start that only SIGKILL ends.
  */
 int task_start(struct task *task);
+
+/*
+ * Lands what git did (broker/landing.h); nothing of the task may run meanwhile. What fails at the
+ * last moment keeps the task's directory for the next start.
+ */
+int task_land(struct task *task, enum landing_moment moment, struct arena *arena,
+	      struct change **ret_changes, size_t *ret_count, struct error *error);
 
 /* From here on signals are for the jobs. */
 int task_take_signals(struct task *task);

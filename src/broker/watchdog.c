@@ -189,7 +189,8 @@ void watchdog_begin(struct watchdog *watchdog, struct task *task, const struct c
 				       .timer = { .at_ns = clock_monotonic_ns() + delay_ns,
 						  .fire = look },
 				       .reached = reached };
-	growth_begin(&watchdog->growth, &task->options.effective->policy.view);
+	growth_begin(&watchdog->growth, &task->options.effective->policy.view,
+		     &task->options.effective->plan);
 	task_timer_add(task, &watchdog->timer);
 }
 

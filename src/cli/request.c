@@ -1,7 +1,9 @@
 #include "cli/request.h"
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "base/quantity.h"
 #include "ipc/control.h"
@@ -251,4 +253,17 @@ void request_sign(const struct effective *effective, const struct recorder *reco
 	if (recorder->store.fd >= 0 && hook_sign_when_due(&recorder->store, &recorder->origin,
 							  effective->host.home, &error) < 0)
 		complain(error.message);
+}
+
+void request_tell_unlanded(const struct effective *effective)
+{
+	struct buffer CLEANUP_BUFFER text = { 0 };
+
+	if (effective->unlanded.code == 0)
+		return;
+	buffer_text(&text, "bawn: ");
+	buffer_visible(&text, effective->unlanded.message);
+	buffer_text(&text, "\n");
+	if (!text.failed)
+		(void)fd_write_all(STDERR_FILENO, text.data, text.length);
 }

@@ -42,5 +42,8 @@ int request_record(const struct request *request, const struct effective *effect
 		   struct arena *arena, struct recorder *recorder, struct event_sink **ret_sink,
 		   struct error *error);
 
+/* On standard error: what an earlier task's git did, and why it is not on the host. */
+void request_tell_unlanded(const struct effective *effective);
+
 /* After the result was delivered: has the ledger's head signed where it is due; tells a failure. */
 void request_sign(const struct effective *effective, const struct recorder *recorder);

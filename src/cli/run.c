@@ -153,6 +153,7 @@ static int run_command(struct run *run, int argc, char **argv)
 					 &error);
 	if (outcome < 0)
 		return refuse(run, failure, &effective, argv, &denials, &error);
+	request_tell_unlanded(&effective);
 	(void)supervise(&(struct supervise_options){ .effective = &effective,
 						     .action = &action,
 						     .sink = sink,

@@ -310,6 +310,8 @@ static void serve(struct task_verb *task, struct birth *birth)
 		result = request_record(&task->request, &effective, NULL, &recorder, &live.sink,
 					&error);
 	if (result == 0)
+		request_tell_unlanded(&effective);
+	if (result == 0)
 		result = live_serve(&live, &error);
 	if (result < 0 && birth->fd >= 0)
 		say_refusal(birth, failure, &denials, &error);

@@ -66,6 +66,8 @@ static enum reach reach_of(const struct view_path *path)
 	case PATH_WRITE:
 	case PATH_CACHE:
 	case PATH_DEVICE:
+	case PATH_GIT:
+	case PATH_OBJECTS:
 		return REACH_WRITE;
 	case PATH_HIDE:
 		return REACH_HIDDEN;
@@ -92,7 +94,7 @@ static void print_rule(const struct policy *policy, enum reach reach, uint32_t r
 		if (count++ < SHOWN_PATHS || all) {
 			buffer_text(buffer, " ");
 			buffer_visible(buffer, path->target);
-			if (path->class == PATH_CACHE)
+			if (path->class == PATH_CACHE || path->class == PATH_GIT)
 				buffer_text(buffer, " (own layer)");
 		}
 	}

@@ -57,6 +57,7 @@ struct box {
 	int proc_fd;	 /* the host's /proc */
 	int skeleton_fd; /* locked against removal */
 	int task_fd;	 /* locked directory of the task in the state directory */
+	bool is_kept;	 /* that directory stays as it is, for a later start to look at */
 	int *leases;	 /* locked cache directories, per LEASE in the plan's order; -1: not ours */
 	size_t lease_count;
 	int devpts_fd; /* root of the box's devpts, where the plan hands it out; else -1 */

@@ -69,6 +69,7 @@ static bool is_own_way(const struct build *build, const char *target)
 		case PLAN_COPY:
 		case PLAN_BIND:
 		case PLAN_OVERLAY:
+		case PLAN_OBJECTS:
 			if (path_is_under(target, op->target) && strcmp(target, op->target) != 0)
 				return false;
 			break;
@@ -77,6 +78,11 @@ static bool is_own_way(const struct build *build, const char *target)
 		}
 	}
 	return true;
+}
+
+static int how_of(const struct plan_op *op)
+{
+	return op->flags & PLAN_LINK_KIND ? O_PATH | O_NOFOLLOW : O_PATH;
 }
 
 /* Attaches a detached tree at the operation's target. */
@@ -88,7 +94,8 @@ static int attach(struct build *build, const struct plan_op *op, int tree, struc
 	if (is_own_way(build, op->target)) {
 		result = mount_attach_path(tree, build->root_fd, op->target + 1);
 	} else {
-		result = target = mount_open_in(build->root_fd, op->target, O_PATH);
+		/* the last name is a link only where a link is to be pinned */
+		result = target = mount_open_in(build->root_fd, op->target, how_of(op));
 		if (target >= 0)
 			result = mount_attach(tree, target);
 		leave(build, &target);
@@ -407,35 +414,51 @@ static int open_layer(struct build *build, const char *path, uint64_t device, ui
 	return TAKE_FD(tree);
 }
 
-/* upper and work directories: the leased cache's, or in the private areas. */
+/* True for a directory of this run that the supervisor has leased, or made in the task's own. */
+static bool is_held(const struct build *build, const char *upper, size_t *ret_lease)
+{
+	const struct plan *plan = build->options->plan;
+
+	*ret_lease = 0;
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_op *op = &plan->ops[i];
+
+		if (op->kind == PLAN_LAYERS && strcmp(op->target, upper) == 0)
+			return true;
+		if (op->kind != PLAN_LEASE)
+			continue;
+		if (strcmp(op->target, upper) == 0)
+			break;
+		++*ret_lease;
+	}
+	return *ret_lease < build->box->lease_count && build->box->leases[*ret_lease] >= 0;
+}
+
+/* A cache's own directory in the private areas, where another run has the leased one. */
+static int make_private_cache(struct build *build, size_t lease, struct error *error)
+{
+	int CLEANUP_FD base = -1;
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "cache%zu", lease);
+	base = mkdirat(build->areas_fd, name, 0700) < 0 ?
+		       -1 :
+		       openat(build->areas_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0 || mkdirat(base, "upper", 0755) < 0 || mkdirat(base, "work", 0755) < 0)
+		return error_errno(error, errno, "making a private cache");
+	return TAKE_FD(base);
+}
+
+/* upper and work directories: the leased cache's, the task's, or in the private areas. */
 static int open_upper(struct build *build, const struct plan_op *op, int *ret_work,
 		      struct error *error)
 {
-	const struct plan *plan = build->options->plan;
-	size_t lease = 0, index = op_index(build, op);
+	size_t lease, slot = build->options->plan->count + op_index(build, op);
 	int CLEANUP_FD base = -1;
 	int upper;
 
-	for (size_t i = 0; i < plan->count; i++) {
-		if (plan->ops[i].kind != PLAN_LEASE)
-			continue;
-		if (strcmp(plan->ops[i].target, op->upper) == 0)
-			break;
-		lease++;
-	}
-	if (lease < build->box->lease_count && build->box->leases[lease] >= 0) {
-		base = open_layer(build, op->upper, 0, 0, plan->count + index, error);
-	} else {
-		char name[32];
-
-		(void)snprintf(name, sizeof(name), "cache%zu", lease);
-		base = mkdirat(build->areas_fd, name, 0700) < 0 ?
-			       -errno :
-			       openat(build->areas_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (base >= 0 &&
-		    (mkdirat(base, "upper", 0755) < 0 || mkdirat(base, "work", 0755) < 0))
-			return error_errno(error, errno, "making a private cache");
-	}
+	base = is_held(build, op->upper, &lease) ? open_layer(build, op->upper, 0, 0, slot, error) :
+						   make_private_cache(build, lease, error);
 	if (base < 0)
 		return base;
 	upper = openat(base, "upper", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -450,6 +473,20 @@ static int open_upper(struct build *build, const struct plan_op *op, int *ret_wo
 static void name_of(int fd, char text[static 32])
 {
 	(void)snprintf(text, 32, "/proc/self/fd/%d", fd);
+}
+
+/* The lower layer of a git directory is what not every file system can be. */
+static int overlay_failed(const struct plan_op *op, int code, struct error *error)
+{
+	error_errno(error, code, "mounting an overlay on %s", op->target);
+	if (op->layer != LAYER_PROTECT)
+		return code;
+	return error_context(
+		error,
+		"its file system cannot be the lower layer of an overlay (or the state "
+		"directory's not the upper one); --protect %s goes on with git's "
+		"directory read-only, --state-dir DIR takes another state directory",
+		op->target);
 }
 
 static int do_overlay(struct build *build, const struct plan_op *op, struct error *error)
@@ -496,7 +533,8 @@ static int do_overlay(struct build *build, const struct plan_op *op, struct erro
 		options[count++] = (struct mount_option){ "upperdir", upper_text };
 		/*
 		 * Without it the end of the box syncs the whole file system below. A cache is made
-		 * again after a power cut, as outside, where no tool syncs its cache either.
+		 * again after a power cut, as outside, where no tool syncs its cache either; what a
+		 * task wrote to a git directory dies with the task.
 		 */
 		options[count++] = (struct mount_option){ "volatile", NULL };
 		options[count++] = (struct mount_option){ "workdir", work_text };
@@ -505,8 +543,43 @@ static int do_overlay(struct build *build, const struct plan_op *op, struct erro
 		return error_set(error, EINVAL, "an overlay of one layer on %s", op->target);
 	result = mount_new("overlay", options, mount_flags(op), &mount_fd);
 	if (result < 0)
-		return error_errno(error, result, "mounting an overlay on %s", op->target);
+		return overlay_failed(op, result, error);
 	return attach(build, op, mount_fd, error);
+}
+
+/*
+ * Binds the store, and puts the overlay's own `info` back into it. git makes that directory with
+ * the repository; where it was lost it is made again, since nothing is mounted on a missing name.
+ */
+static int do_objects(struct build *build, const struct plan_op *op, struct error *error)
+{
+	int CLEANUP_FD tree = -1, below = -1, above = -1, info = -1;
+	char path[PATH_LIMIT_BYTES];
+	int result = take_tree(build, op->source, op->device, op->inode, op_index(build, op), &tree,
+			       error);
+
+	if (result < 0)
+		return result;
+	if (snprintf(path, sizeof(path), "%s/info", op->target) >= (int)sizeof(path))
+		return error_errno(error, ENAMETOOLONG, "%s/info", op->target);
+	if (mkdirat(tree, "info", 0755) < 0 && errno != EEXIST)
+		return error_errno(error, errno, "making %s", path);
+	result = below = mount_open_in(build->root_fd, path, O_PATH | O_DIRECTORY);
+	if (below >= 0)
+		result = mount_clone(below, &info);
+	if (result < 0)
+		return error_errno(error, result, "%s", path);
+	result = place(build, op, tree, error);
+	if (result < 0)
+		return result;
+	result = above = mount_open_in(build->root_fd, path, O_PATH | O_DIRECTORY);
+	if (above >= 0)
+		result = mount_attach(info, above);
+	leave(build, &tree);
+	leave(build, &below);
+	leave(build, &above);
+	leave(build, &info);
+	return result < 0 ? error_errno(error, result, "mounting on %s", path) : 0;
 }
 
 static int do_proc(struct build *build, const struct plan_op *op, struct error *error)
@@ -571,7 +644,7 @@ static int do_mask(struct build *build, const struct plan_op *op, struct error *
 
 static int do_pin(struct build *build, const struct plan_op *op, struct error *error)
 {
-	int CLEANUP_FD source = mount_open_in(build->root_fd, op->target, O_PATH);
+	int CLEANUP_FD source = mount_open_in(build->root_fd, op->target, how_of(op));
 	int CLEANUP_FD tree = -1;
 	int result = source < 0 ? source : mount_clone(source, &tree);
 
@@ -752,6 +825,7 @@ static operation *const operations[PLAN_KIND_COUNT] = {
 	[PLAN_BIND] = do_bind,
 	[PLAN_AREA] = do_area,
 	[PLAN_OVERLAY] = do_overlay,
+	[PLAN_OBJECTS] = do_objects,
 	[PLAN_PROC] = do_proc,
 	[PLAN_DEVPTS] = do_devpts,
 	[PLAN_MASK] = do_mask,

@@ -2,6 +2,7 @@
 
 #include "base/directory.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "kernel/compat.h"
 #include "kernel/mount.h"
 #include "kernel/namespace.h"
@@ -19,14 +20,16 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* Of a reaper that finds our directory before it is locked; each takes it at most once. */
 #define TASK_DIRECTORY_ATTEMPTS 100
 
 /*
- * Gives an empty directory of an earlier task a new name. A new inode costs ten times as much on
- * ext4, which looks in turn at each that was freed in the last seconds.
+ * Gives a directory that an earlier task has left empty, or with empty layers (clear_layers()), a
+ * new name. A new inode costs ten times as much on ext4, which looks in turn at each that was freed
+ * in the last seconds.
  */
 static bool take_spare(const char *spares, const char *path)
 {
@@ -42,17 +45,17 @@ static bool take_spare(const char *spares, const char *path)
 	return is_taken;
 }
 
-/* Keeps the empty directory for a later task, or removes it; no more than 32 are kept. */
+/* Keeps the directory for a later task, or removes it; no more than 32 are kept. */
 static void leave_spare(const char *spares, const char *path)
 {
-	/* by the first letter of the random id; an empty directory is replaced by a rename */
+	/* by the first letter of the random id; one that is there and not empty stays */
 	const char spare[] = { strrchr(path, '/')[sizeof("/t-") - 1], '\0' };
 	int CLEANUP_FD fd = open(spares, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT && mkdir(spares, 0700) == 0)
 		fd = open(spares, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || renameat(AT_FDCWD, path, fd, spare) < 0)
-		(void)rmdir(path);
+		directory_remove_tree(AT_FDCWD, path);
 }
 
 /* 0, -EAGAIN when a reaper took the new directory away, or another negative errno. */
@@ -153,6 +156,89 @@ static int take_lease(struct box *box, const struct plan_op *op, struct error *e
 	return 0;
 }
 
+static int make_own(const char *path, bool of_task)
+{
+	/* an earlier task may have left it, empty */
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return of_task && lchown(path, PLAN_ROOT_HOST_ID, PLAN_ROOT_HOST_ID) < 0 ? -errno : 0;
+}
+
+/*
+ * The layers of one overlay that is the task's alone, in the task's directory, which is ours. For
+ * the host's root they belong to the id as which the overlay is mounted.
+ */
+static int make_layers(const struct box *box, const struct plan_op *op, struct error *error)
+{
+	static const char *const names[] = { "", "/upper", "/work" };
+	const char *slash = strrchr(op->target, '/');
+	char path[PATH_LIMIT_BYTES];
+	int result = 0;
+
+	(void)snprintf(path, sizeof(path), "%.*s", (int)(slash - op->target), op->target);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		result = -errno;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && result == 0; i++)
+		result = snprintf(path, sizeof(path), "%s%s", op->target, names[i]) <
+					 (int)sizeof(path) ?
+				 make_own(path, box->options.host_root) :
+				 -ENAMETOOLONG;
+	return result < 0 ? error_errno(error, result, "making the task's layers %s", op->target) :
+			    0;
+}
+
+/* What a task, or the kernel for its overlay, put on the directory itself. */
+static bool reset_attributes(int fd)
+{
+	char names[4096];
+	ssize_t length = flistxattr(fd, names, sizeof(names));
+
+	for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1)
+		if (fremovexattr(fd, names + at) < 0)
+			return false;
+	return length >= 0 && fchmod(fd, 0700) == 0;
+}
+
+/* What the landing keeps beside the layers (broker/landing.c) is written anew by each task. */
+static bool is_for_later(const char *name)
+{
+	return strcmp(name, "0") == 0 || strcmp(name, "covers") == 0 ||
+	       strcmp(name, "git-snapshot") == 0;
+}
+
+/*
+ * Empties the first git directory's layers for a later task, and removes the others: what
+ * take_spare() says of inodes holds for them too.
+ */
+static bool clear_layers(int git_fd)
+{
+	struct directory CLEANUP_DIRECTORY directory;
+	int CLEANUP_FD upper = -1;
+	const char *name;
+
+	directory_remove_content(git_fd, "0/upper");
+	directory_remove_content(git_fd, "0/work");
+	upper = openat(git_fd, "0/upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	directory_begin(&directory, fcntl(upper, F_DUPFD_CLOEXEC, 0));
+	if (upper < 0 || directory_next(&directory) || !reset_attributes(upper))
+		return false;
+	directory_end(&directory);
+	(void)directory_open(&directory, git_fd, ".", 0);
+	while ((name = directory_next(&directory)))
+		if (!is_for_later(name))
+			directory_remove_tree(git_fd, name);
+	return true;
+}
+
+static void undo_layers(int task_fd)
+{
+	int CLEANUP_FD git_fd =
+		openat(task_fd, PLAN_GIT_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (git_fd < 0 || !clear_layers(git_fd))
+		directory_remove_tree(task_fd, PLAN_GIT_LAYERS);
+}
+
 /* All of it happens in the state directory, whatever the object is called inside. */
 static int host_failed(const struct plan_op *op, struct error *error)
 {
@@ -182,6 +268,8 @@ int host_execute(struct box *box, struct error *error)
 			result = make_task_directory(box, op, error);
 		else if (op->kind == PLAN_LEASE)
 			result = take_lease(box, op, error);
+		else if (op->kind == PLAN_LAYERS)
+			result = make_layers(box, op, error);
 		else if (op->kind == PLAN_SKELETON)
 			result = skeleton_open(plan, op->target, &box->skeleton_fd, error);
 		if (result < 0)
@@ -199,8 +287,12 @@ void host_undo(struct box *box)
 	free(box->leases);
 	box->leases = NULL;
 	fd_close(&box->skeleton_fd);
+	if (box->is_kept)
+		fd_close(&box->task_fd);
 	if (box->task_fd < 0)
 		return;
+	if (plan_find(plan, PLAN_LAYERS))
+		undo_layers(box->task_fd);
 	/* under its lock: one that is there without is a leftover, or taken for our end */
 	for (size_t i = 0; i < plan->count; i++)
 		if (plan->ops[i].kind == PLAN_TASK_DIRECTORY)
@@ -308,7 +400,8 @@ int host_clone_trees(const struct box_options *options, int **ret_trees, struct 
 	for (size_t i = 0; i < plan->count && result == 0; i++) {
 		const struct plan_op *op = &plan->ops[i];
 
-		if (op->kind != PLAN_BIND && op->kind != PLAN_OVERLAY && op->kind != PLAN_ROOT)
+		if (op->kind != PLAN_BIND && op->kind != PLAN_OVERLAY && op->kind != PLAN_OBJECTS &&
+		    op->kind != PLAN_ROOT)
 			continue;
 		if ((op->flags & PLAN_IDMAP) && idmap_fd < 0)
 			result = open_idmap(&idmap_fd, error);

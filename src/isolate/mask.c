@@ -12,7 +12,11 @@
  * to what another rule shows read-only, to a private area, or to a whole tree of the view, it
  * makes nothing readable that is not so under its own name, and is left alone. Ending the task
  * instead would not hide more, and a task could not be run beside a deployment that uses links.
- * A link under a *protected* name ends the task: the task could replace it.
+ * A link under a *protected* name ends the task: the task could replace it. Not so where the name
+ * was that of a link at the start (PATH_KIND_LINK): the link itself is pinned again.
+ *
+ * A git directory that the host put in the place of another is shown read-only from then on: its
+ * overlay belonged to the old one.
  */
 #include "isolate/internal.h"
 
@@ -236,6 +240,22 @@ static bool is_pinnable(const struct mask *mask, const struct box_cover *cover)
 	return cover->class == PATH_READ;
 }
 
+static bool is_link(const struct mask *mask, const struct box_cover *cover)
+{
+	const struct view *view = &mask->box->options.policy->view;
+
+	for (size_t i = 0; i < view->count; i++)
+		if (view->paths[i].kind == PATH_KIND_LINK &&
+		    strcmp(view->paths[i].target, cover->target) == 0)
+			return true;
+	return false;
+}
+
+static bool is_kept(const struct mask *mask, const struct box_cover *cover)
+{
+	return cover->class == PATH_PROTECT || cover->class == PATH_GIT || is_pinnable(mask, cover);
+}
+
 /* 1: covered now, 0: nothing to cover, -EAGAIN: the host was faster. */
 static int cover_once(const struct mask *mask, const struct box_cover *cover)
 {
@@ -244,7 +264,8 @@ static int cover_once(const struct mask *mask, const struct box_cover *cover)
 
 	if (result < 0)
 		return result == -ENOENT ? -EAGAIN : result;
-	fd = mount_open_in(mask->root_fd, cover->target, O_PATH);
+	fd = mount_open_in(mask->root_fd, cover->target,
+			   is_link(mask, cover) ? O_PATH | O_NOFOLLOW : O_PATH);
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return 0;
 	if (fd == -ELOOP && cover->class == PATH_HIDE)
@@ -253,7 +274,7 @@ static int cover_once(const struct mask *mask, const struct box_cover *cover)
 		return fd;
 	else if (cover->class == PATH_HIDE)
 		result = mask_object(mask, fd);
-	else if (cover->class == PATH_PROTECT || is_pinnable(mask, cover))
+	else if (is_kept(mask, cover))
 		result = pin_object(fd, MOUNT_READ_ONLY);
 	else if (!is_mount(fd))
 		result = -ESTALE;

@@ -77,7 +77,7 @@ static bool is_mount(const struct view_path *row)
 	enum path_class class = shown_class(row);
 
 	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
-	       class == PATH_DEVICE;
+	       class == PATH_DEVICE || class == PATH_GIT || class == PATH_OBJECTS;
 }
 
 /* True when a hide row stands at or above the target: deny beats allow. */
@@ -217,6 +217,7 @@ static bool is_redundant(const struct builder *builder, size_t index)
 	const struct view_path *above = mount_above(builder, row->target, index);
 
 	return above && shown_class(above) == shown_class(row) && above->class != PATH_CACHE &&
+	       above->class != PATH_GIT &&
 	       strcmp(path_below(row->target, above->target),
 		      path_below(row->source, above->source)) == 0 &&
 	       path_is_under(row->source, above->source);
@@ -231,6 +232,22 @@ static const struct view_path *placed_above(const struct builder *builder, const
 		const struct view_path *row = builder->rows[i];
 
 		if (path_is_under(path, row->target) && !is_redundant(builder, i) &&
+		    (!best || strlen(row->target) >= strlen(best->target)))
+			best = row;
+	}
+	return best;
+}
+
+/* The same, of the rows that stand before this one. */
+static const struct view_path *placed_before(const struct builder *builder, size_t index)
+{
+	const struct view_path *best = NULL;
+
+	for (size_t i = 0; i < index; i++) {
+		const struct view_path *row = builder->rows[i];
+
+		if (path_is_under(builder->rows[index]->target, row->target) &&
+		    !is_redundant(builder, i) &&
 		    (!best || strlen(row->target) >= strlen(best->target)))
 			best = row;
 	}
@@ -348,12 +365,78 @@ static void emit_copy(struct builder *builder, const struct view_path *row, size
 	note_made(builder, row->target);
 }
 
+/* A bind of every directory between the writable root and the path, so that none is renamed. */
+static void emit_pins(struct builder *builder, const struct view_path *row,
+		      const struct view_path *root)
+{
+	const char *below = path_below(row->target, root->target);
+
+	for (const char *slash = strchr(below, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char *parent = arena_copy_bytes(builder->arena, row->target,
+						(size_t)(slash - row->target));
+
+		if (!parent || was_made(builder, parent))
+			continue;
+		emit_at(builder, PLAN_PIN, LAYER_PROTECT, parent)->rule = row->rule;
+		note_made(builder, parent);
+	}
+}
+
+/* The layers of a git directory: numbered as its row is among those of its class. */
+static const char *git_layers(const struct builder *builder, const struct view_path *row)
+{
+	const struct view_path *paths = builder->policy->view.paths;
+	unsigned number = 0;
+
+	for (const struct view_path *at = paths; at < row; at++)
+		number += at->class == PATH_GIT;
+	return arena_format(builder->arena, "%s/" PLAN_GIT_LAYERS "/%u",
+			    builder->facts->task_directory, number);
+}
+
+/* Whoever could move a directory above a git directory would have the host find another there. */
+static void pin_git(struct builder *builder, size_t index)
+{
+	const struct view_path *above = placed_before(builder, index);
+
+	if (builder->rows[index]->class == PATH_GIT && above && above->class == PATH_WRITE)
+		emit_pins(builder, builder->rows[index], above);
+}
+
+static void emit_overlay(struct builder *builder, const struct view_path *row)
+{
+	const char *shade = emit_shade(builder, row);
+	const char *upper = row->class == PATH_GIT ? git_layers(builder, row) : row->upper;
+	enum layer layer = shade		  ? LAYER_HIDE :
+			   row->class == PATH_GIT ? LAYER_PROTECT :
+						    LAYER_MOUNT;
+	struct plan_op *op = emit_at(builder, PLAN_OVERLAY, layer, row->target);
+
+	op->shade = shade;
+	op->upper = upper;
+	/* a user's home may be shown with its owner's modes only through an id map */
+	op->flags = builder->idmap | (upper ? 0 : PLAN_READ_ONLY);
+	set_source(op, row);
+}
+
+static void emit_bind(struct builder *builder, const struct view_path *row)
+{
+	bool is_objects = row->class == PATH_OBJECTS;
+	struct plan_op *op = emit_at(builder, is_objects ? PLAN_OBJECTS : PLAN_BIND,
+				     is_objects ? LAYER_PROTECT : LAYER_MOUNT, row->target);
+
+	op->flags = row->class == PATH_WRITE || is_objects ? builder->idmap :
+		    row->class == PATH_DEVICE		   ? PLAN_DEVICE | PLAN_NO_EXEC :
+							     builder->idmap | PLAN_READ_ONLY;
+	set_source(op, row);
+}
+
 static void emit_row(struct builder *builder, size_t index)
 {
 	const struct view_path *row = builder->rows[index];
 	struct plan_op *op;
 	bool shaded = row->kind == PATH_KIND_DIRECTORY && row->class != PATH_WRITE &&
-		      needs_shade(builder, row);
+		      row->class != PATH_OBJECTS && needs_shade(builder, row);
 
 	if (is_copied(builder, index)) {
 		emit_copy(builder, row, index);
@@ -363,25 +446,16 @@ static void emit_row(struct builder *builder, size_t index)
 	if (is_redundant(builder, index) && !shaded)
 		return;
 	emit_mount_point(builder, row, index);
-	if (row->class == PATH_CACHE || shaded) {
-		const char *shade = emit_shade(builder, row);
-
-		op = emit_at(builder, PLAN_OVERLAY, shade ? LAYER_HIDE : LAYER_MOUNT, row->target);
-		op->shade = shade;
-		op->upper = row->upper;
-		/* a user's home may be shown with its owner's modes only through an id map */
-		op->flags = builder->idmap | (row->upper ? 0 : PLAN_READ_ONLY);
-	} else {
-		op = emit_at(builder, PLAN_BIND, LAYER_MOUNT, row->target);
-		op->flags = row->class == PATH_WRITE  ? builder->idmap :
-			    row->class == PATH_DEVICE ? PLAN_DEVICE | PLAN_NO_EXEC :
-							builder->idmap | PLAN_READ_ONLY;
-	}
+	pin_git(builder, index);
+	if (row->class == PATH_CACHE || row->class == PATH_GIT || shaded)
+		emit_overlay(builder, row);
+	else
+		emit_bind(builder, row);
+	op = &builder->plan.ops[builder->plan.count - 1];
 	/* system files are world-readable: they need no map, and their file system may lack it */
 	if (shown_class(row) == PATH_READ && !path_is_under(row->source, builder->policy->home) &&
 	    builder->policy->rules[row->rule].file == NULL)
 		op->flags &= ~(uint64_t)PLAN_IDMAP;
-	set_source(op, row);
 }
 
 static void emit_leases(struct builder *builder)
@@ -394,6 +468,11 @@ static void emit_leases(struct builder *builder)
 		op = emit_at(builder, PLAN_LEASE, LAYER_MOUNT, builder->rows[i]->upper);
 		op->rule = builder->rows[i]->rule;
 	}
+	for (size_t i = 0; i < builder->row_count; i++)
+		if (builder->rows[i]->class == PATH_GIT)
+			emit_at(builder, PLAN_LAYERS, LAYER_PROTECT,
+				git_layers(builder, builder->rows[i]))
+				->rule = builder->rows[i]->rule;
 }
 
 static void emit_namespaces(struct builder *builder)
@@ -481,21 +560,11 @@ static void emit_proc(struct builder *builder)
 									    PLAN_EMPTY;
 }
 
-/* A bind of every directory between the writable root and the path, so that none is renamed. */
-static void emit_pins(struct builder *builder, const struct view_path *row,
-		      const struct view_path *root)
+/* In an overlay names are hidden by whiteouts, but protected as anywhere. */
+static bool is_in_place(const struct view_path *row, const struct view_path *above)
 {
-	const char *below = path_below(row->target, root->target);
-
-	for (const char *slash = strchr(below, '/'); slash; slash = strchr(slash + 1, '/')) {
-		char *parent = arena_copy_bytes(builder->arena, row->target,
-						(size_t)(slash - row->target));
-
-		if (!parent || was_made(builder, parent))
-			continue;
-		emit_at(builder, PLAN_PIN, LAYER_PROTECT, parent)->rule = row->rule;
-		note_made(builder, parent);
-	}
+	return above->class == PATH_WRITE || above->class == PATH_OBJECTS ||
+	       (above->class == PATH_GIT && row->class == PATH_PROTECT);
 }
 
 /* Hide and protect where the host's own directory is writable in place. */
@@ -511,7 +580,7 @@ static void emit_in_place(struct builder *builder)
 		if (row->class != PATH_HIDE && row->class != PATH_PROTECT)
 			continue;
 		above = placed_above(builder, row->target);
-		if (!above || above->class != PATH_WRITE)
+		if (!above || !is_in_place(row, above))
 			continue;
 		if (row->class == PATH_HIDE && row->kind != PATH_KIND_MISSING) {
 			emit_pins(builder, row, above);
@@ -521,7 +590,8 @@ static void emit_in_place(struct builder *builder)
 		} else if (row->class == PATH_PROTECT && !is_hidden(view, row->target)) {
 			emit_pins(builder, row, above);
 			op = emit_at(builder, PLAN_PIN, LAYER_PROTECT, row->target);
-			op->flags = PLAN_READ_ONLY;
+			op->flags = PLAN_READ_ONLY |
+				    (row->kind == PATH_KIND_LINK ? PLAN_LINK_KIND : 0);
 			op->rule = row->rule;
 		}
 	}
@@ -673,6 +743,16 @@ static void allow(struct builder *builder, const char *target, enum plan_access 
 	emit_at(builder, PLAN_LANDLOCK_ALLOW, LAYER_LANDLOCK, target)->number = access;
 }
 
+/* What belongs to a git directory lies below the rule of that, or of the tree that it lies in. */
+static bool is_gits_own(const struct builder *builder, size_t index)
+{
+	const struct view_path *row = builder->rows[index];
+	const struct view_path *above = placed_before(builder, index);
+
+	return (row->class == PATH_GIT || row->class == PATH_OBJECTS) && above &&
+	       (above->class == PATH_WRITE || above->class == PATH_GIT);
+}
+
 static void emit_landlock(struct builder *builder)
 {
 	const struct policy *policy = builder->policy;
@@ -699,7 +779,7 @@ static void emit_landlock(struct builder *builder)
 			/* what lies below the home or a writable row is covered by it */
 			if (row->class == PATH_DEVICE || is_redundant(builder, i) ||
 			    path_is_under(row->target, policy->home) ||
-			    path_is_under(row->target, "/etc"))
+			    path_is_under(row->target, "/etc") || is_gits_own(builder, i))
 				continue;
 			allow(builder, row->target,
 			      shown_class(row) == PATH_READ ? PLAN_ACCESS_READ : PLAN_ACCESS_WRITE);

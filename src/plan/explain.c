@@ -126,8 +126,12 @@ static const struct view_path *row_above(const struct view *view, const char *pa
 	for (size_t i = 0; i < view->count; i++) {
 		const struct view_path *row = &view->paths[i];
 		bool shows = row->class == PATH_READ || row->class == PATH_WRITE ||
-			     row->class == PATH_CACHE || row->class == PATH_COPY;
+			     row->class == PATH_CACHE || row->class == PATH_COPY ||
+			     row->class == PATH_GIT || row->class == PATH_OBJECTS;
 
+		/* a git directory lies in something else */
+		if (row->class == PATH_GIT && strcmp(row->target, path) == 0)
+			continue;
 		if (shows && path_is_under(path, row->target) &&
 		    (!best || strlen(row->target) >= strlen(best->target)))
 			best = row;
@@ -139,11 +143,12 @@ static enum row_state state_of_row(const struct maker *maker, const struct view_
 {
 	const struct view_path *above = row_above(&maker->policy->view, row->target);
 
-	if (!above || above->class != PATH_WRITE || strcmp(above->target, row->target) == 0)
+	if (!above || (above->class != PATH_WRITE && above->class != PATH_OBJECTS) ||
+	    strcmp(above->target, row->target) == 0)
 		return ROW_EXACT;
 	if (row->class == PATH_HIDE)
 		return op_of_row(maker, row, PLAN_MASK) ? ROW_MASK : ROW_LATER;
-	return row->class == PATH_PROTECT ? ROW_MASK : ROW_EXACT;
+	return row->class == PATH_PROTECT || row->class == PATH_GIT ? ROW_MASK : ROW_EXACT;
 }
 
 /* What is to be copied is bound where the plan says so. */
@@ -248,6 +253,12 @@ static void explain_read(struct maker *maker)
 		 "the host's, in place");
 	say_rows(maker, read, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "package caches: the host's below, the project's own above");
+	say_rows(maker, read, PATH_GIT, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
+		 "git directories: the host's below, the task's own layer above");
+	say_rows(maker, read, PATH_GIT, ROW_MASK, ENFORCEMENT_POLLED, LAYER_PROTECT,
+		 "git directories: the host's below, the task's own layer above");
+	say_rows(maker, read, PATH_OBJECTS, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		 "git's objects: the host's, in place");
 	say_rows(maker, read, PATH_DEVICE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "these devices and no other");
 	say_rows(maker, read, PATH_FILE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
@@ -283,6 +294,16 @@ static void explain_write(struct maker *maker)
 	say_rows(maker, write, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the project's own layer of these caches, never the host's; while another run of "
 		 "the project holds one, a private layer that is gone at the end");
+	say_rows(maker, write, PATH_GIT, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
+		 "the task's own layer of these git directories: refs, index, configuration and "
+		 "hooks of the host's stay as they are while it runs");
+	say_rows(maker, write, PATH_GIT, ROW_MASK, ENFORCEMENT_POLLED, LAYER_PROTECT,
+		 "the task's own layer of these git directories: refs, index, configuration and "
+		 "hooks of the host's stay as they are while it runs. When the host puts another "
+		 "directory in the place of one, that can be changed until it is made read-only");
+	say_rows(maker, write, PATH_OBJECTS, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		 "git's objects, in place, but for what is in `info` there: what the task adds, "
+		 "damages or removes there is done");
 	line = answer(maker, write, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		      rule_builtin(RULE_PRIVATE_AREA));
 	line->text = "private, in memory, gone at the end";
@@ -301,12 +322,12 @@ static void explain_write(struct maker *maker)
 	    "nothing else: all other paths are read-only mounts or absent");
 	say(maker, write, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
 	    "no set-id bits, no device nodes, no extended flags of files");
-	say_absent(
-		maker, write, LAYER_MOUNT,
-		"gap of this build: files in the workspace that a program of the host runs or "
-		"obeys later (git hooks, git config and their kin, editor tasks, agents' "
-		"settings, direnv) are not held back yet, only named after the run. The host's own "
-		"git would run them: look at them before you use git there");
+	say_absent(maker, write, LAYER_MOUNT,
+		   "gap of this build: new files in the workspace that a program of the host runs "
+		   "or obeys later (git hooks and configuration of a repository deeper in the tree "
+		   "or of a new one, new editor tasks and agents' settings, direnv) are not held "
+		   "back yet; the well-known ones are named after the run: look at them before you "
+		   "use those programs there");
 }
 
 static void explain_connect(struct maker *maker)
@@ -412,10 +433,16 @@ static void explain_record(struct maker *maker)
 	line->text = "the compiled policy has this hash, which the result (--json, --status-fd) "
 		     "repeats beside exit, usage, denials and layers";
 	add_item(maker, line, maker->facts->hash);
-	say_absent(
-		maker, record, LAYER_ENVIRONMENT,
-		"gap of this build: no trace is kept yet. Events go to a sink that keeps nothing; "
-		"only what --json or --status-fd gives remains");
+	if (maker->facts->is_unrecorded)
+		say_absent(maker, record, LAYER_ENVIRONMENT,
+			   "--no-trace: nothing is recorded; only what --json or --status-fd gives "
+			   "remains");
+	else
+		say(maker, record, ENFORCEMENT_EXACT, LAYER_ENVIRONMENT, RULE_RUN_ALLOWED,
+		    "what is about to run is on record before it starts, then what was enforced, "
+		    "refused, changed and put out, each line with the hash of the one before "
+		    "(bawn trace). The caller, who owns the record, could write all of it anew: a "
+		    "head that is kept elsewhere tells (bawn trace head)");
 	say(maker, record, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
 	    maker->policy->flags & POLICY_NESTED_USERNS ?
 		    "system calls that are refused are not reported under --nested-userns" :
@@ -507,7 +534,8 @@ static enum enforcement by_names(const struct maker *maker, enum path_class clas
 	const struct view *view = &maker->policy->view;
 
 	for (size_t i = 0; i < view->count; i++)
-		if (view->paths[i].class == class &&
+		if ((view->paths[i].class == class ||
+		     (class == PATH_PROTECT && view->paths[i].class == PATH_GIT)) &&
 		    state_of_row(maker, &view->paths[i]) != ROW_EXACT)
 			return ENFORCEMENT_POLLED;
 	return ENFORCEMENT_EXACT;

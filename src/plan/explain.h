@@ -58,6 +58,7 @@ struct explain_facts {
 	const char *const *withheld; /* names of variables that are not passed */
 	size_t withheld_count;
 	const struct limit_facts *limits; /* what this host offers to hold limits with */
+	bool is_unrecorded;		  /* --no-trace */
 };
 
 /* All memory is the arena's; -ENOMEM. */

@@ -48,6 +48,7 @@ enum plan_flag {
 	PLAN_FILE_KIND = 1u << 6, /* the source is no directory */
 	PLAN_KEPT = 1u << 7,	  /* part of the skeleton: made once, not per start */
 	PLAN_HANDED = 1u << 8,	  /* its descriptor is handed to the supervisor */
+	PLAN_LINK_KIND = 1u << 9, /* pin: the target is a symbolic link */
 };
 
 enum plan_access {
@@ -91,6 +92,9 @@ struct plan_facts {
 	const char *summary_text; /* content of /run/bawn/policy.txt */
 	const char *summary_json;
 };
+
+/* Where in a task's directory the layers of the view's n-th git directory lie. */
+#define PLAN_GIT_LAYERS "git"
 
 /* The name of every box: neutral, and never resolved outside. */
 #define PLAN_BOX_HOSTNAME "bawn"

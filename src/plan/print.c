@@ -23,7 +23,7 @@ static const struct {
 } flags[] = {
 	{ PLAN_READ_ONLY, "read-only" }, { PLAN_NO_EXEC, "noexec" },	{ PLAN_DEVICE, "device" },
 	{ PLAN_IDMAP, "idmap" },	 { PLAN_OPTIONAL, "if-there" }, { PLAN_EMPTY, "empty" },
-	{ PLAN_FILE_KIND, "file" },	 { PLAN_KEPT, "kept" },
+	{ PLAN_FILE_KIND, "file" },	 { PLAN_KEPT, "kept" },		{ PLAN_LINK_KIND, "link" },
 };
 
 bool plan_is_kept(const struct plan_op *op)

@@ -353,6 +353,11 @@ static void get_view_path(struct reader *reader, struct view_path *path, uint32_
 		fault(reader, "has an upper layer where none belongs, or lacks one");
 	if (path->upper && !path_is_clean(path->upper))
 		fault(reader, "has an upper layer that is not clean");
+	if ((path->class == PATH_GIT || path->class == PATH_OBJECTS) &&
+	    (path->kind != PATH_KIND_DIRECTORY || strcmp(path->source, path->target) != 0))
+		fault(reader, "has a git directory that is none, or lies elsewhere");
+	if (path->kind == PATH_KIND_LINK && path->class != PATH_PROTECT)
+		fault(reader, "has a link that is shown");
 }
 
 static void get_sections(struct reader *reader, struct policy *policy)

@@ -24,6 +24,12 @@ static const struct {
 	[RULE_CACHE_OVERLAY] = { "cache.overlay",
 				 "package caches are the host's for reading and the project's own "
 				 "for writing" },
+	[RULE_GIT_OVERLAY] = { "git.overlay",
+			       "what a task writes to a git directory goes to a layer of its own" },
+	[RULE_GIT_OBJECTS] = { "git.objects", "git's objects are written in place" },
+	[RULE_WORKSPACE_PROTECT] = { "workspace.protect",
+				     "settings of editors and agents, hooks, and the way to a git "
+				     "directory are not changed by a task" },
 	[RULE_NETWORK_LOOPBACK] = { "network.loopback",
 				    "the only network is a loopback of the box's own" },
 	[RULE_ENVIRONMENT_ALLOWLIST] = { "environment.allowlist",

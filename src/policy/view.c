@@ -52,9 +52,9 @@ bool view_has_gpu(const struct view *view)
 
 const char *path_class_name(enum path_class class)
 {
-	static const char *const names[PATH_CLASS_COUNT] = { "read",	"write", "hide",
-							     "protect", "cache", "device",
-							     "link",	"file",	 "copy" };
+	static const char *const names[PATH_CLASS_COUNT] = { "read",  "write",	"hide",	  "protect",
+							     "cache", "device", "link",	  "file",
+							     "copy",  "git",	"objects" };
 
 	return names[class];
 }

@@ -6,6 +6,11 @@
  * everything below it. Sources carry the {device, inode} seen when the row was made: the executor
  * refuses a source that has become another object meanwhile.
  *
+ * A git directory is two kinds of rows: PATH_GIT, an overlay whose upper layer is the task's own,
+ * and PATH_OBJECTS in it, the object store, which is written in place because git freshens packs by
+ * their times and an overlay would copy them whole. Of the store `info` stays the overlay's: it
+ * names other stores, and a graph that git believes. Both are shown where they lie on the host.
+ *
  * PATH_COPY differs from PATH_READ in its cost alone: the copy is part of the root that many
  * starts have in common. Where other rows speak of the same path, or of one above or below it, the
  * planner binds the host's own object instead.
@@ -28,6 +33,8 @@ enum path_class {
 	PATH_LINK,    /* a symbolic link made in the box: source is its text */
 	PATH_FILE,    /* a small file made in the box: source is its content */
 	PATH_COPY,    /* the host's small file or tree as it is at the start, read-only */
+	PATH_GIT,     /* overlay: the host's git directory below, the task's own layer above */
+	PATH_OBJECTS, /* in such a one: its objects, writable in place but for `info` */
 	PATH_CLASS_COUNT,
 };
 
@@ -35,6 +42,7 @@ enum path_kind {
 	PATH_KIND_DIRECTORY,
 	PATH_KIND_FILE,
 	PATH_KIND_MISSING, /* hide: no such name now; covered where the mechanism is by name */
+	PATH_KIND_LINK,	   /* protect: a symbolic link, whose name keeps leading where it leads */
 	PATH_KIND_COUNT,
 };
 

@@ -18,9 +18,10 @@ enum change_kind {
 };
 
 enum change_state {
-	CHANGE_APPLIED, /* it is on the host */
-	CHANGE_COVERED, /* a hidden or protected name that was covered again */
-	CHANGE_HELD,	/* kept back for review */
+	CHANGE_APPLIED,	 /* it is on the host */
+	CHANGE_COVERED,	 /* a hidden or protected name that was covered again */
+	CHANGE_HELD,	 /* kept back for review */
+	CHANGE_DEFERRED, /* half done: looked at again after the task's next action */
 	CHANGE_STATE_COUNT,
 };
 
@@ -29,6 +30,9 @@ struct change {
 	enum change_kind kind;
 	enum change_state state;
 	uint64_t window_ns; /* COVERED: how long the name was uncovered, as far as we saw; else 0 */
+	const char *key;    /* of a configuration file: the one that changed; else NULL */
+	const char *reason; /* HELD, DEFERRED: why; APPLIED: why it is told; may be NULL */
+	const char *review; /* HELD: the id that `bawn review` has for it; NULL: it has none */
 };
 
 /* One result lists at most this many; each further one is in the record alone. */

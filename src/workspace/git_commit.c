@@ -87,7 +87,7 @@ const struct git_state *git_run_state(const struct git_run *run, const struct gi
 bool git_run_is_settled(const struct git_run *run, const struct stat *status)
 {
 	return (int64_t)status->st_ctim.tv_sec * 1000000000 + status->st_ctim.tv_nsec <
-	       run->commit->snapshot->taken_ns;
+	       run->before->taken_ns;
 }
 
 /* Paths that the snapshot has, if they were there. */
@@ -306,8 +306,36 @@ static int apply_shallow(struct git_run *run, struct git_area *area, struct git_
 	return put_checked(run, area, item, is_shallow);
 }
 
+/* git stops at one of these whose object is missing; the others it only tells. */
+static bool is_needed(const char *path)
+{
+	return strcmp(path, "MERGE_HEAD") == 0 || strcmp(path, "CHERRY_PICK_HEAD") == 0 ||
+	       strcmp(path, "REVERT_HEAD") == 0;
+}
+
+static bool has_all_objects(struct git_run *run, struct git_area *area, struct git_text text)
+{
+	bool has_all = true;
+
+	for (size_t at = 0; has_all && at < text.length;) {
+		size_t length = git_ref_id_length(text.bytes + at, text.length - at);
+		const char *end = memchr(text.bytes + at, '\n', text.length - at);
+		char *id = arena_copy_bytes(run->arena, text.bytes + at, length);
+
+		has_all = id && (!length || git_run_has_object(run, area, id));
+		at = end ? (size_t)(end - text.bytes) + 1 : text.length;
+	}
+	return has_all;
+}
+
 static int apply_pseudo(struct git_run *run, struct git_area *area, struct git_piece *item)
 {
+	struct git_text text;
+
+	if (item->entry->kind == GIT_UPPER_FILE && is_needed(item->path) &&
+	    git_run_read(run, area, item, TEXT_LIMIT_BYTES, &text) == 0 &&
+	    !has_all_objects(run, area, text))
+		return git_run_hold(run, area, item, GIT_RUN_MISSING);
 	return put_checked(run, area, item, is_pseudo);
 }
 
@@ -681,7 +709,7 @@ static int take_locks(struct git_run *run, bool *ret_is_deferred)
 						     .reason = "a git ended in the middle of it" });
 		}
 	if (result == 0 && *ret_is_deferred) {
-		run->result->is_deferred = true;
+		run->result->is_deferred = run->result->deferred[run->number] = true;
 		result = add_outcome(
 			run,
 			(struct git_outcome){ .kind = GIT_OUTCOME_DEFERRED,
@@ -722,8 +750,10 @@ static int run_cover(struct git_run *run)
 			run->areas[i]->fault = run->before->fault;
 		result = apply_one(run, run->areas[i]);
 	}
-	for (size_t i = 0; i < run->area_count; i++)
+	for (size_t i = 0; i < run->area_count; i++) {
+		git_objects_close(&run->areas[i]->objects);
 		fd_close(&run->areas[i]->fd);
+	}
 	return result;
 }
 
@@ -786,7 +816,8 @@ int git_commit_run(const struct git_commit *commit, struct arena *arena,
 
 	if (commit->snapshot->count != commit->count)
 		return error_set(error, EINVAL, "the snapshot is of other git directories");
-	result = open_journal(&run);
+	outcome.deferred = arena_array(arena, commit->count, sizeof(*outcome.deferred));
+	result = commit->count && !outcome.deferred ? -ENOMEM : open_journal(&run);
 	if (result == 0)
 		result = run_all(&run);
 	fd_close(&run.journal_fd);

@@ -62,6 +62,7 @@ struct git_commit_result {
 	struct git_outcome *outcomes; /* in the arena */
 	size_t count, held;
 	bool is_deferred;
+	bool *deferred; /* one for each cover, in the arena */
 };
 
 struct git_commit {

@@ -5,10 +5,12 @@
 #include "workspace/git_commit.h"
 #include "workspace/git_file.h"
 #include "workspace/git_name.h"
+#include "workspace/git_object.h"
 #include "workspace/git_ref.h"
 #include "workspace/git_upper.h"
 
 #define GIT_RUN_CHANGED "the host changed it meanwhile"
+#define GIT_RUN_MISSING "the object that it names is missing"
 
 struct git_piece {
 	const struct git_upper_entry *entry;
@@ -21,11 +23,13 @@ struct git_piece {
 struct git_area {
 	const char *prefix; /* "" or "worktrees/x/" */
 	bool is_worktree, is_new;
+	bool is_head_held;
 	const char *fault; /* nothing of it is applied */
 	struct git_target target;
 	int fd;			 /* owned; of target */
 	struct git_piece *items; /* sorted by path */
 	size_t count;
+	struct git_objects objects; /* of its repository; opened by git_run_has_object() */
 };
 
 struct git_run {
@@ -94,6 +98,8 @@ int git_run_aside(struct git_run *run, const char *what, const char **ret_name);
 /* References (git_commit_ref.c): new values, then HEAD, then what is gone, then other logs. */
 struct git_ref_changes;
 int git_run_refs(struct git_run *run, struct git_area *area, struct git_ref_changes **ret_changes);
+/* value: an id or "ref: ..."; an id names an object that may be there. */
+bool git_run_has_object(struct git_run *run, struct git_area *area, const char *value);
 int git_run_head(struct git_run *run, struct git_area *area);
 int git_run_gone_refs(struct git_run *run, struct git_area *area, struct git_ref_changes *changes);
 int git_run_logs(struct git_run *run, struct git_area *area);

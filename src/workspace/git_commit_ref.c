@@ -485,6 +485,35 @@ static int may_change(struct git_run *run, struct git_area *area,
 	return 0;
 }
 
+/* Of a linked worktree it is the repository that it belongs to: -1 where that is not covered. */
+static int open_repository(struct git_run *run, struct git_area *area)
+{
+	const char *inner = area->is_worktree ? strstr(area->prefix, "worktrees/") : NULL;
+	const char *path;
+
+	if (!area->is_worktree)
+		return fd_open_beneath(area->target.fd, ".", O_PATH | O_DIRECTORY);
+	/* the last one: a module may be named so */
+	for (const char *next = inner; next; next = strstr(next + 1, "worktrees/"))
+		inner = next;
+	path = inner ? arena_copy_bytes(run->arena, area->prefix, (size_t)(inner - area->prefix)) :
+		       NULL;
+	return path ? fd_open_beneath(run->cover->fd, *path ? path : ".", O_PATH | O_DIRECTORY) :
+		      -1;
+}
+
+bool git_run_has_object(struct git_run *run, struct git_area *area, const char *value)
+{
+	if (!git_ref_id_length(value, strlen(value)))
+		return true;
+	if (!area->objects.is_open) {
+		int CLEANUP_FD fd = open_repository(run, area);
+
+		git_objects_open(&area->objects, fd, run->id_bytes);
+	}
+	return git_objects_may_have(&area->objects, value);
+}
+
 static int set_ref(struct git_run *run, struct git_area *area,
 		   const struct git_ref_changes *changes, struct ref_change *change)
 {
@@ -495,6 +524,8 @@ static int set_ref(struct git_run *run, struct git_area *area,
 	/* one that was packed only has not been asked about yet */
 	if (git_name_class(change->name, !area->is_worktree) != GIT_REF)
 		return hold_change(run, area, change, "not known as harmless");
+	if (!git_run_has_object(run, area, change->new))
+		return hold_change(run, area, change, GIT_RUN_MISSING);
 	result = git_file_lock(&area->target, change->name, true, &lock);
 	if (result == 0)
 		result = may_change(run, area, changes, change, &may);
@@ -570,6 +601,13 @@ int git_run_refs(struct git_run *run, struct git_area *area, struct git_ref_chan
 	return result < 0 ? result : set_all(run, area, changes);
 }
 
+static int hold_head(struct git_run *run, struct git_area *area, struct git_piece *item,
+		     const char *reason)
+{
+	area->is_head_held = true;
+	return git_run_hold(run, area, item, reason);
+}
+
 static int set_head(struct git_run *run, struct git_area *area, struct git_piece *item,
 		    const char *value)
 {
@@ -588,9 +626,11 @@ static int set_head(struct git_run *run, struct git_area *area, struct git_piece
 	if (is_same(now, value))
 		return 0;
 	if (!is_same(now, old))
-		return git_run_hold(run, area, item, GIT_RUN_CHANGED);
+		return hold_head(run, area, item, GIT_RUN_CHANGED);
 	if (strncmp(value, "ref: ", 5) == 0 && is_held(run, "", value + 5))
-		return git_run_hold(run, area, item, "the branch that it names is held");
+		return hold_head(run, area, item, "the branch that it names is held");
+	if (!git_run_has_object(run, area, value))
+		return hold_head(run, area, item, GIT_RUN_MISSING);
 	result = write_value(run, area, "HEAD", value, &lock);
 	if (result < 0)
 		return git_run_failed(run, area, item, result);
@@ -614,7 +654,7 @@ int git_run_head(struct git_run *run, struct git_area *area)
 		return git_run_failed(run, area, item, result);
 	value = git_ref_value(run->arena, text.bytes, text.length, true);
 	return value ? set_head(run, area, item, value) :
-		       git_run_hold(run, area, item, "it is no reference");
+		       hold_head(run, area, item, "it is no reference");
 }
 
 /* The host's HEAD, or that of one of its worktrees, names the branch. */
@@ -814,6 +854,8 @@ static bool is_log_held(struct git_run *run, struct git_area *area, const char *
 	const char *value;
 
 	if (is_held(run, area->prefix, name) || is_held(run, "", name))
+		return true;
+	if (strcmp(name, "HEAD") == 0 && area->is_head_held)
 		return true;
 	if (strcmp(name, "HEAD") != 0 || git_file_read(area->target.fd, "HEAD", GIT_REF_LIMIT_BYTES,
 						       run->arena, &text, NULL) < 0)

@@ -225,8 +225,22 @@ static int renew_part(struct renewal *renewal, struct error *error)
 					    result;
 }
 
-int git_renew(const struct git_cover *covers, size_t count, const struct git_snapshot *previous,
-	      struct arena *arena, struct git_snapshot *ret_snapshot, struct error *error)
+/* What previous has instead is closed with it. */
+static void keep_deferred(struct git_snapshot *snapshot, struct git_snapshot *previous,
+			  const bool *deferred)
+{
+	for (size_t i = 0; i < snapshot->count; i++)
+		if (deferred[i]) {
+			struct git_snapshot_part fresh = snapshot->parts[i];
+
+			snapshot->parts[i] = previous->parts[i];
+			previous->parts[i] = fresh;
+		}
+}
+
+int git_renew(const struct git_cover *covers, size_t count, struct git_snapshot *previous,
+	      const bool *deferred, struct arena *arena, struct git_snapshot *ret_snapshot,
+	      struct error *error)
 {
 	struct git_snapshot CLEANUP_GIT_SNAPSHOT snapshot = GIT_SNAPSHOT_NONE;
 	int result = git_snapshot_take(covers, count, arena, &snapshot, error);
@@ -237,10 +251,12 @@ int git_renew(const struct git_cover *covers, size_t count, const struct git_sna
 					   .part = &snapshot.parts[i],
 					   .arena = arena };
 
-		result = renew_part(&renewal, error);
+		if (!deferred[i])
+			result = renew_part(&renewal, error);
 	}
 	if (result < 0)
 		return result;
+	keep_deferred(&snapshot, previous, deferred);
 	*ret_snapshot = snapshot;
 	snapshot = GIT_SNAPSHOT_NONE;
 	return 0;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define FILE_NAME "git-snapshot"
-#define FILE_VERSION 1u
+#define FILE_VERSION 2u
 /* Some 16,384 references, each with a path and a value. */
 #define FILE_LIMIT_BYTES (48u * 1024 * 1024)
 /* Areas beyond this keep no descriptors: a process has some thousand. */
@@ -239,8 +239,12 @@ static int take_part(const struct git_cover *cover, struct arena *arena,
 		     struct git_snapshot_part *part, struct error *error)
 {
 	struct take take = { .arena = arena, .root_fd = cover->fd, .part = part };
+	struct timespec now;
 	int result = push(&take, "", PENDING_AREA, 0);
 
+	/* the clock that stamps files has steps of some milliseconds */
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	part->taken_ns = ns_of(now);
 	while (result == 0 && take.pending_count)
 		result = take_directory(&take, take.pending[--take.pending_count]);
 	if (part->count)
@@ -252,16 +256,12 @@ int git_snapshot_take(const struct git_cover *covers, size_t count, struct arena
 		      struct git_snapshot *ret_snapshot, struct error *error)
 {
 	struct git_snapshot CLEANUP_GIT_SNAPSHOT snapshot = GIT_SNAPSHOT_NONE;
-	struct timespec now;
 	int result = 0;
 
 	snapshot.parts = arena_array(arena, count, sizeof(*snapshot.parts));
 	if (count && !snapshot.parts)
 		return error_errno(error, ENOMEM, "git directories");
 	snapshot.count = count;
-	/* the clock that stamps files has steps of some milliseconds */
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	snapshot.taken_ns = ns_of(now);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = take_part(&covers[i], arena, &snapshot.parts[i], error);
 	if (result < 0)
@@ -293,11 +293,11 @@ int git_snapshot_save(const struct git_snapshot *snapshot, int task_fd, struct e
 	int result;
 
 	codec_put_u32(&buffer, FILE_VERSION);
-	codec_put_u64(&buffer, (uint64_t)snapshot->taken_ns);
 	codec_put_u32(&buffer, (uint32_t)snapshot->count);
 	for (size_t i = 0; i < snapshot->count; i++) {
 		const struct git_snapshot_part *part = &snapshot->parts[i];
 
+		codec_put_u64(&buffer, (uint64_t)part->taken_ns);
 		codec_put_string(&buffer, part->fault);
 		codec_put_u32(&buffer, (uint32_t)part->count);
 		for (size_t j = 0; j < part->count; j++)
@@ -311,9 +311,12 @@ int git_snapshot_save(const struct git_snapshot *snapshot, int task_fd, struct e
 	}
 	if (buffer.failed)
 		return error_errno(error, ENOMEM, FILE_NAME);
-	fd = openat(task_fd, FILE_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
+	/* whole or not at all: an earlier one is still good */
+	fd = openat(task_fd, FILE_NAME ".new",
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	result = fd < 0 ? -errno : fd_write_all(fd, buffer.data, buffer.length);
+	if (result == 0 && renameat(task_fd, FILE_NAME ".new", task_fd, FILE_NAME) < 0)
+		result = -errno;
 	return result < 0 ? error_errno(error, result, FILE_NAME) : 0;
 }
 
@@ -360,8 +363,10 @@ static void get_seen(struct codec_cursor *cursor, struct git_snapshot_part *part
 
 static void get_part(struct codec_cursor *cursor, struct git_snapshot_part *part)
 {
-	const char *fault = codec_string(cursor, 256);
+	const char *fault;
 
+	part->taken_ns = (int64_t)codec_u64(cursor);
+	fault = codec_string(cursor, 256);
 	part->fault = fault && *fault ? fault : NULL;
 	part->count = codec_count(cursor, UINT32_MAX, 40);
 	part->states = codec_array(cursor, part->count, sizeof(part->states[0]));
@@ -385,8 +390,7 @@ int git_snapshot_load(int task_fd, struct arena *arena, struct git_snapshot *ret
 	codec_begin(&cursor, text.bytes, text.length, arena);
 	if (codec_u32(&cursor) != FILE_VERSION)
 		codec_fail(&cursor, -EBADMSG);
-	snapshot.taken_ns = (int64_t)codec_u64(&cursor);
-	snapshot.count = codec_count(&cursor, 4096, 8);
+	snapshot.count = codec_count(&cursor, 4096, 16);
 	snapshot.parts = codec_array(&cursor, snapshot.count, sizeof(snapshot.parts[0]));
 	for (size_t i = 0; snapshot.parts && i < snapshot.count; i++)
 		get_part(&cursor, &snapshot.parts[i]);

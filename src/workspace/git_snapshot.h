@@ -53,6 +53,8 @@ struct git_seen {
 };
 
 struct git_snapshot_part {
+	/* by the clock that stamps files: what is older than this has not changed */
+	int64_t taken_ns;
 	struct git_state *states; /* sorted by path */
 	size_t count;
 	struct git_seen *seen; /* sorted by path */
@@ -61,8 +63,6 @@ struct git_snapshot_part {
 };
 
 struct git_snapshot {
-	/* by the clock that stamps files: what is older than this has not changed */
-	int64_t taken_ns;
 	struct git_snapshot_part *parts; /* one for each cover */
 	size_t count;
 };

@@ -146,9 +146,23 @@ static bool is_ref_pattern(const char *name, size_t stars)
 	}
 }
 
+/* git branch and git tag make none that looks like an option, or is taken for HEAD. */
+static bool is_misleading(const char *name)
+{
+	static const char *const folders[] = { "refs/heads/", "refs/tags/" };
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const char *rest = name + strlen(folders[i]);
+
+		if (starts_with(name, folders[i]) && (*rest == '-' || strcmp(rest, "HEAD") == 0))
+			return true;
+	}
+	return false;
+}
+
 bool git_value_is_ref(const char *name)
 {
-	return is_ref_pattern(name, 0);
+	return is_ref_pattern(name, 0) && !is_misleading(name);
 }
 
 bool git_value_is_remote(const char *name)

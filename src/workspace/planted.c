@@ -144,22 +144,26 @@ static void list(int root_fd, bool may_be[static PLANTED_NAMES])
 }
 
 /* Names in a .git that is not there are not looked for. */
-static void look_at_all(int root_fd, struct planted_state states[static PLANTED_NAMES])
+static void look_at_all(const struct planted *planted,
+			struct planted_state states[static PLANTED_NAMES])
 {
 	bool may_be[PLANTED_NAMES] = { false };
 
-	if (root_fd >= 0)
-		list(root_fd, may_be);
-	for (size_t i = 0; i < PLANTED_NAMES && root_fd >= 0; i++)
-		if (strncmp(names[i], ".git/", 5) == 0 ? states[0].inode != 0 : may_be[i])
-			states[i] = look(root_fd, names[i]);
+	if (planted->root_fd >= 0)
+		list(planted->root_fd, may_be);
+	for (size_t i = 0; i < PLANTED_NAMES && planted->root_fd >= 0; i++) {
+		bool is_git = strncmp(names[i], ".git/", 5) == 0;
+
+		if (is_git ? states[0].inode && !planted->git_is_covered : may_be[i])
+			states[i] = look(planted->root_fd, names[i]);
+	}
 }
 
-void planted_begin(const char *workspace, struct planted *ret_planted)
+void planted_begin(const char *workspace, bool git_is_covered, struct planted *ret_planted)
 {
-	*ret_planted = (struct planted){ .root_fd = -1 };
+	*ret_planted = (struct planted){ .root_fd = -1, .git_is_covered = git_is_covered };
 	ret_planted->root_fd = open(workspace, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	look_at_all(ret_planted->root_fd, ret_planted->states);
+	look_at_all(ret_planted, ret_planted->states);
 }
 
 static enum change_kind kind_of(const struct planted_state *before,
@@ -180,7 +184,7 @@ size_t planted_end(struct planted *planted, const char *workspace, struct arena 
 	struct planted_state after[PLANTED_NAMES] = { 0 };
 	size_t count = 0;
 
-	look_at_all(planted->root_fd, after);
+	look_at_all(planted, after);
 	for (size_t i = 0; changes && i < PLANTED_NAMES && planted->root_fd >= 0; i++) {
 		if (is_same(&planted->states[i], &after[i]))
 			continue;
@@ -188,6 +192,7 @@ size_t planted_end(struct planted *planted, const char *workspace, struct arena 
 			.path = arena_format(arena, "%s/%s", workspace, names[i]),
 			.kind = kind_of(&planted->states[i], &after[i]),
 			.state = CHANGE_APPLIED,
+			.reason = "programs outside of the box run or obey what stands there",
 		};
 	}
 	fd_close(&planted->root_fd);

@@ -11,6 +11,7 @@
 
 #include "trace/change.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct arena;
 
 struct planted {
 	int root_fd; /* O_PATH of the workspace, owned; -1 where it could not be opened */
+	bool git_is_covered;
 	struct planted_state {
 		uint64_t device, inode;
 		int64_t changed_s, changed_ns; /* ctime, which a task cannot set back */
@@ -28,7 +30,8 @@ struct planted {
 	} states[PLANTED_NAMES];
 };
 
-void planted_begin(const char *workspace, struct planted *ret_planted);
+/* git_is_covered: names of its git directory are the landing's business (broker/landing.h). */
+void planted_begin(const char *workspace, bool git_is_covered, struct planted *ret_planted);
 
 /*
  * The names that changed since planted_begin(), as rows in the arena (paths as in the box).

@@ -61,11 +61,7 @@ static const char *git_root(struct arena *arena, const char *path, const struct 
 	return path;
 }
 
-/*
- * Where programs keep the caller's keys, and what holds such places. Nobody works there; one gets
- * there by a link that a task left in a project.
- */
-static bool holds_keys(const char *home, const char *path)
+bool root_holds_keys(const char *home, const char *path)
 {
 	static const char *const keys[] = { ".ssh",
 					    ".gnupg",
@@ -94,7 +90,7 @@ static int check_root(const struct host *host, struct root *root, struct error *
 	const char *danger = danger_of_path(root->path, PATH_WRITE, host->real_home, NULL);
 	struct stat status;
 
-	if (!danger && holds_keys(host->real_home, root->path))
+	if (!danger && root_holds_keys(host->real_home, root->path))
 		danger = "it is where programs keep the caller's keys";
 	if (danger)
 		return error_set(error, EPERM,

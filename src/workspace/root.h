@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct arena;
@@ -25,3 +26,9 @@ int root_find(const struct host *host, const char *workspace, const char *cwd, s
 
 /* A path as the user gave it, made absolute and real; -errno with a message that names it. */
 int root_resolve(const char *path, struct arena *arena, const char **ret_path, struct error *error);
+
+/*
+ * True for where programs keep the caller's keys, and for what holds such a place. Nobody works
+ * there; one gets there by a link that a task left in a project. home may be NULL.
+ */
+bool root_holds_keys(const char *home, const char *path);

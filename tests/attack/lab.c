@@ -209,6 +209,8 @@ static bool is_kept(const struct lab *lab, const struct effective *effective, st
 		}
 		return true;
 	case PLAN_OVERLAY:
+		if (op->layer == LAYER_PROTECT && !lab->has[LAYER_PROTECT])
+			return false;
 		if (view && !lab->has[LAYER_HIDE] && op->shade) {
 			op->shade = NULL;
 			op->kind = op->upper ? PLAN_OVERLAY : PLAN_BIND;

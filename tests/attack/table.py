@@ -148,6 +148,13 @@ ATTACKS = [
     Attack("protect", "host truncate {ws}/kept/file", "R", "M", options=PROTECT),
     Attack("protect", "host chmod {ws}/kept/file", "R", "M", options=PROTECT),
     Attack("protect", "host setxattr {ws}/kept/file", "R", "M", options=PROTECT),
+    # without an option: a git directory, and what leads to another
+    Attack("protect", "host rename {ws}/.git {ws}/aside", "R", "M"),
+    Attack("protect", "host exchange {ws}/dir {ws}/.git", "R", "M"),
+    Attack("protect", "host rename {ws}/vendor {ws}/aside", "R", "M"),
+    Attack("protect", "host unlink {ws}/vendor/.git", "R", "M"),
+    Attack("protect", "host rename {ws}/plain {ws}/vendor/.git", "R", "M"),
+    Attack("protect", "host write {ws}/vendor/.git", "R", "M"),
     # E. system calls
     *seccomp("HE01", "io_uring io_uring_register"),
     *seccomp("HE02", "int80", unless="this kernel runs no i386 calls"),

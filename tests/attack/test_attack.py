@@ -105,8 +105,10 @@ class World:
 
     def fill(self):
         """The workspace as each attack finds it."""
-        for name in ("hidden", "dir", "kept"):
-            (self.ws / name).mkdir(exist_ok=True)
+        for name in ("hidden", "dir", "kept", "vendor", ".git/objects/info", ".git/refs"):
+            (self.ws / name).mkdir(parents=True, exist_ok=True)
+        (self.ws / ".git/HEAD").write_text("ref: refs/heads/main\n")
+        (self.ws / "vendor/.git").write_text("gitdir: ../.git\n")
         for name in ("hidden/key", "dir/inner", "kept/file", "plain"):
             (self.ws / name).write_text("inside\n")
         (self.shown / "key").write_text("shown\n")
@@ -117,6 +119,9 @@ class World:
             (self.ws / name).unlink(missing_ok=True)
         for name in ("aside", "dir2", "kept2"):
             shutil.rmtree(self.ws / name, ignore_errors=True)
+        if not (self.ws / ".git").is_dir() or (self.ws / ".git/inner").exists():
+            shutil.rmtree(self.ws / "dir", ignore_errors=True)
+            shutil.rmtree(self.ws / ".git", ignore_errors=True)
         (self.out / "made").unlink(missing_ok=True)
         if (self.out / "secret").stat().st_size != 8:
             (self.out / "secret").write_text("outside\n")
@@ -589,17 +594,20 @@ def test_HC04_links_out_of_the_workspace(world):
 
 def test_HC04_git_link(world):
     """A .git that leads elsewhere does not widen what is shown."""
-    git = world.ws / ".git"
+    link_ws = world.top / "link-ws"
+    link_ws.mkdir()
+    git = link_ws / ".git"
     try:
         for make in (lambda: git.symlink_to(world.out),
                      lambda: git.write_text(f"gitdir: {world.out}\n")):
             make()
             status, out, err = execute([BAWN, "run", "--state-dir", world.state, "--", "/bin/cat",
-                                        world.out / "secret"], world.ws)
+                                        world.out / "secret"], link_ws)
             case("HC04", ".git leads outside", "outside" not in out, (out, err), "mount view")
             git.unlink()
     finally:
         git.unlink(missing_ok=True)
+        link_ws.rmdir()
 
 
 def test_HC04_evil_trees(world):

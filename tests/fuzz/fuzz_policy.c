@@ -37,6 +37,10 @@ static void check_rows(const struct policy *policy)
 		require(path_is_clean(row->target));
 		require((row->upper != NULL) == (row->class == PATH_CACHE));
 		require((row->state != 0) == (row->class == PATH_COPY));
+		if (row->class == PATH_GIT || row->class == PATH_OBJECTS)
+			require(row->kind == PATH_KIND_DIRECTORY &&
+				strcmp(row->source, row->target) == 0);
+		require(row->kind != PATH_KIND_LINK || row->class == PATH_PROTECT);
 		require(view_lookup(&policy->view, row->target) != NULL);
 	}
 	for (size_t i = 0; i < policy->variable_count; i++) {

@@ -199,6 +199,46 @@ static inline void fill_caches(struct policy *policy, struct arena *arena)
 	file(policy, arena, PATH_HIDE, HOME "/.cache/pip/http/token", "--hide");
 }
 
+static inline void fill_git(struct policy *policy, struct arena *arena)
+{
+	static const struct {
+		enum path_class class;
+		const char *path;
+	} rows[] = {
+		{ PATH_GIT, WORK "/.git" },
+		{ PATH_GIT, WORK "/vendor/.git" },
+		{ PATH_GIT, "/srv/store/git" },
+		{ PATH_OBJECTS, WORK "/.git/objects" },
+		{ PATH_OBJECTS, WORK "/.git/modules/sub/objects" },
+		{ PATH_OBJECTS, "/srv/store/git/objects" },
+	};
+	uint32_t protect;
+
+	fill_default(policy, arena);
+	protect = builtin(policy, arena, RULE_WORKSPACE_PROTECT);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		row(policy, arena,
+		    (struct view_path){ .class = rows[i].class,
+					.target = rows[i].path,
+					.device = 8,
+					.inode = 20 + i,
+					.rule = builtin(policy, arena,
+							rows[i].class == PATH_GIT ?
+								RULE_GIT_OVERLAY :
+								RULE_GIT_OBJECTS) });
+	directory(policy, arena, PATH_PROTECT, WORK "/.vscode", "--protect");
+	policy->view.paths[policy->view.count - 1].rule = protect;
+	file(policy, arena, PATH_PROTECT, WORK "/libs/sub/.git", "--protect");
+	policy->view.paths[policy->view.count - 1].rule = protect;
+	file(policy, arena, PATH_PROTECT, WORK "/tree/.git", "--protect");
+	policy->view.paths[policy->view.count - 1].rule = protect;
+	policy->view.paths[policy->view.count - 1].kind = PATH_KIND_LINK;
+	/* options speak of what is in it */
+	file(policy, arena, PATH_HIDE, WORK "/.git/credentials", "--hide");
+	file(policy, arena, PATH_HIDE, WORK "/.git/objects/secret", "--hide");
+	directory(policy, arena, PATH_PROTECT, WORK "/.git/hooks", "--protect");
+}
+
 static inline void fill_nested(struct policy *policy, struct arena *arena)
 {
 	fill_default(policy, arena);
@@ -281,6 +321,7 @@ static const struct sample samples[] = {
 	{ "links", fill_links, false },
 	{ "devices", fill_devices, false },
 	{ "listeners", fill_listeners, false },
+	{ "git", fill_git, true },
 };
 
 #define SAMPLE_COUNT (sizeof(samples) / sizeof(samples[0]))

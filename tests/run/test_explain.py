@@ -62,7 +62,8 @@ def test_options_are_in_the_answers(place):
 def test_gaps_are_told(place):
     found = answers(place)
     assert holds(found["write"], "absent", "git hooks")
-    assert holds(found["record"], "absent", "no trace is kept")
+    assert holds(found["record"], "exact", "on record before it starts")
+    assert holds(answers(place, "--no-trace")["record"], "absent", "nothing is recorded")
     assert holds(found["resources"], "absent", "wall clock: none; --timeout sets one")
     assert holds(found["identity"], "absent", "supplementary groups") == (not IS_ROOT)
     found = answers(place, "--nested-userns", "--allow-ptrace")

@@ -72,7 +72,7 @@ static int report(const struct git_commit_result *result, uint64_t start_ns)
 	return 0;
 }
 
-static int commit(char **words, const struct git_snapshot *snapshot, bool is_final)
+static int commit(char **words, struct git_snapshot *snapshot, bool is_final)
 {
 	int task_fd = open_directory(words[1]), state_fd = open_directory(words[2]);
 	struct git_cover cover = { .path = words[3],
@@ -102,9 +102,10 @@ static int commit(char **words, const struct git_snapshot *snapshot, bool is_fin
 	if (git_commit_run(&commit, &arena, &result, &error) < 0)
 		return -1;
 	(void)report(&result, start_ns);
-	if (is_final || result.is_deferred)
+	if (is_final)
 		return 0;
-	if (git_renew(&cover, 1, commit.snapshot, &arena, &next, &error) < 0)
+	if (git_renew(&cover, 1, snapshot ? snapshot : &loaded, result.deferred, &arena, &next,
+		      &error) < 0)
 		return -1;
 	return git_snapshot_save(&next, task_fd, &error);
 }

@@ -115,12 +115,59 @@ static void what_cannot_be_read_has_no_names(void **state)
 	assert_int_equal(file.fd, -1);
 }
 
+/* Deeper than descriptors or the stack go, not to be entered, with links out of it. */
+static void make_hostile(const char *top)
+{
+	char name[64];
+	int fd;
+
+	assert_int_equal(mkdir(top, 0700), 0);
+	fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int depth = 0; depth < 600; depth++) {
+		int next;
+
+		(void)snprintf(name, sizeof(name), depth % 7 ? "down" : "lifted-%d", depth);
+		assert_int_equal(mkdirat(fd, name, 0700), 0);
+		assert_int_equal(mkdirat(fd, "beside", 0000), 0);
+		assert_int_equal(symlinkat(place, fd, "link"), 0);
+		assert_int_equal(mkfifoat(fd, "fifo", 0600), 0);
+		next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(next >= 0);
+		assert_int_equal(fchmod(fd, depth % 3 ? 0000 : 0500), 0);
+		close(fd);
+		fd = next;
+	}
+	close(fd);
+}
+
+static void hostile_trees_go(void **state)
+{
+	char top[64];
+	struct stat status;
+	int fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	(void)state;
+	(void)snprintf(top, sizeof(top), "%s/hostile", place);
+	make_hostile(top);
+	directory_remove_content(fd, "hostile");
+	assert_int_equal(rmdir(top), 0);
+	make_hostile(top);
+	directory_remove_tree(fd, "hostile");
+	assert_int_equal(lstat(top, &status), -1);
+	/* where the links led nothing is lost */
+	(void)snprintf(top, sizeof(top), "%s/name-000", place);
+	assert_int_equal(lstat(top, &status), 0);
+	directory_remove_tree(fd, "hostile");
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_name_once),
 		cmocka_unit_test(goes_on_from_an_offset),
 		cmocka_unit_test(what_cannot_be_read_has_no_names),
+		cmocka_unit_test(hostile_trees_go),
 	};
 
 	return cmocka_run_group_tests_name("directory", tests, make_place, remove_place);

@@ -65,6 +65,7 @@ static bool mounts(const struct plan_op *op)
 	case PLAN_BIND:
 	case PLAN_AREA:
 	case PLAN_OVERLAY:
+	case PLAN_OBJECTS:
 	case PLAN_PROC:
 	case PLAN_DEVPTS:
 	case PLAN_MASK:
@@ -85,8 +86,8 @@ static bool makes(const struct plan_op *op)
 /* Shows a tree that is not ours: nothing may be made in it. */
 static bool shows(const struct plan_op *op)
 {
-	return op->kind == PLAN_BIND || op->kind == PLAN_OVERLAY || op->kind == PLAN_PROC ||
-	       op->kind == PLAN_DEVPTS;
+	return op->kind == PLAN_BIND || op->kind == PLAN_OVERLAY || op->kind == PLAN_OBJECTS ||
+	       op->kind == PLAN_PROC || op->kind == PLAN_DEVPTS;
 }
 
 /* The mount in which a path lies before the operation at `limit`; a new mount covers older ones. */
@@ -327,7 +328,8 @@ static void check_hidden(const struct subject *subject)
 		else
 			/* what is not there yet is watched for */
 			hold(subject,
-			     hide->kind == PATH_KIND_MISSING && mount->kind == PLAN_BIND &&
+			     hide->kind == PATH_KIND_MISSING &&
+				     (mount->kind == PLAN_BIND || mount->kind == PLAN_OBJECTS) &&
 				     !(mount->flags & PLAN_READ_ONLY),
 			     "hidden by nothing", hide->target);
 	}
@@ -355,6 +357,34 @@ static void check_pinned(const struct subject *subject, struct arena *arena)
 	}
 }
 
+/* Each git directory has layers of its own, made before, and its objects go into no layer. */
+static void check_git(const struct subject *subject)
+{
+	for (size_t i = 0; i < subject->plan.count; i++) {
+		const struct plan_op *op = op_at(subject, i);
+		unsigned made = 0, used = 0;
+
+		if (op->kind == PLAN_OBJECTS) {
+			const struct plan_op *mount = mount_of(subject, op->target, i);
+
+			hold(subject, mount && mount->kind != PLAN_PROC, "objects on nothing",
+			     op->target);
+		}
+		if (op->kind != PLAN_LAYERS)
+			continue;
+		for (size_t j = 0; j < subject->plan.count; j++) {
+			const struct plan_op *other = op_at(subject, j);
+
+			made += other->kind == PLAN_LAYERS &&
+				strcmp(other->target, op->target) == 0;
+			used += other->kind == PLAN_OVERLAY && other->upper && j > i &&
+				strcmp(other->upper, op->target) == 0;
+		}
+		hold(subject, made == 1 && used == 1, "layers that are not one overlay's",
+		     op->target);
+	}
+}
+
 /* What is shown and not written is mounted read-only, and what is written is the policy's. */
 static void check_writable(const struct subject *subject)
 {
@@ -364,12 +394,15 @@ static void check_writable(const struct subject *subject)
 		const struct plan_op *op = op_at(subject, i);
 		bool is_written = false;
 
-		if ((op->kind != PLAN_BIND && op->kind != PLAN_OVERLAY) ||
+		if ((op->kind != PLAN_BIND && op->kind != PLAN_OVERLAY &&
+		     op->kind != PLAN_OBJECTS) ||
 		    (op->flags & PLAN_READ_ONLY))
 			continue;
 		for (size_t j = 0; j < view->count; j++)
 			is_written |= (view->paths[j].class == PATH_WRITE ||
 				       view->paths[j].class == PATH_CACHE ||
+				       view->paths[j].class == PATH_GIT ||
+				       view->paths[j].class == PATH_OBJECTS ||
 				       view->paths[j].class == PATH_DEVICE) &&
 				      strcmp(view->paths[j].target, op->target) == 0;
 		hold(subject, is_written, "writable without a row", op->target);
@@ -436,6 +469,7 @@ static void check_all(const struct subject *subject, struct arena *arena)
 	check_links(subject);
 	check_hidden(subject);
 	check_pinned(subject, arena);
+	check_git(subject);
 	check_writable(subject);
 	check_skeleton(subject);
 	check_copies(subject);
@@ -480,13 +514,13 @@ static const char *const places[] = {
 static void fill_random(struct policy *policy, struct arena *arena, uint32_t *seed)
 {
 	static const enum path_class classes[] = { PATH_READ, PATH_READ,    PATH_WRITE, PATH_HIDE,
-						   PATH_HIDE, PATH_PROTECT, PATH_CACHE };
+						   PATH_HIDE, PATH_PROTECT, PATH_CACHE, PATH_GIT };
 	unsigned count = 1 + draw(seed, 7);
 
 	fill_default(policy, arena);
 	for (unsigned i = 0; i < count; i++) {
 		const char *target = places[draw(seed, PLACE_COUNT)];
-		enum path_class class = classes[draw(seed, 7)];
+		enum path_class class = classes[draw(seed, sizeof(classes) / sizeof(classes[0]))];
 		bool is_file = target[strlen(target) - 1] == 'f';
 
 		const struct view_path *shown = view_lookup(&policy->view, target);
@@ -495,10 +529,15 @@ static void fill_random(struct policy *policy, struct arena *arena, uint32_t *se
 
 		if (class == PATH_CACHE && (is_file || strncmp(target, HOME "/tool", 10) != 0))
 			class = PATH_READ;
+		if (class == PATH_GIT && is_file)
+			class = PATH_PROTECT;
 		(is_file ? file : directory)(policy, arena, class, target, "--read");
 		if (class == PATH_CACHE)
 			policy->view.paths[policy->view.count - 1].upper =
 				arena_format(arena, "/state/cache/%u", i);
+		if (class == PATH_GIT)
+			directory(policy, arena, PATH_OBJECTS,
+				  arena_format(arena, "%s/objects", target), "--read");
 		if (class == PATH_HIDE && (hidden || draw(seed, 3) == 0))
 			policy->view.paths[policy->view.count - 1].kind = PATH_KIND_MISSING;
 	}

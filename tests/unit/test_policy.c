@@ -85,6 +85,24 @@ static struct policy sample(struct arena *arena)
 						 .target = "/etc/services",
 						 .state = UINT64_MAX - 1,
 						 .rule = system }));
+	assert_true(view_add(&policy.view, arena,
+			     (struct view_path){ .class = PATH_GIT,
+						 .source = "/home/u/ws/.git",
+						 .target = "/home/u/ws/.git",
+						 .device = 8,
+						 .inode = 9,
+						 .rule = system }));
+	assert_true(view_add(&policy.view, arena,
+			     (struct view_path){ .class = PATH_OBJECTS,
+						 .source = "/home/u/ws/.git/objects",
+						 .target = "/home/u/ws/.git/objects",
+						 .rule = system }));
+	assert_true(view_add(&policy.view, arena,
+			     (struct view_path){ .class = PATH_PROTECT,
+						 .kind = PATH_KIND_LINK,
+						 .source = "/home/u/ws/link",
+						 .target = "/home/u/ws/link",
+						 .rule = flag }));
 	limits_init(&(struct limit_facts){ 0 }, &policy.limits);
 	policy.limits.values[LIMIT_PIDS] = 77;
 	policy.limits.asked = UINT32_C(1) << LIMIT_PIDS;
@@ -394,6 +412,12 @@ static void refused_values(void **state)
 	REFUSED(p.class = PATH_COPY);
 	REFUSED(p.state = 1);
 	REFUSED((p.class = PATH_COPY, p.state = 1, p.source = ""));
+	REFUSED((p.class = PATH_GIT, p.target = "/b"));
+	REFUSED((p.class = PATH_GIT, p.kind = PATH_KIND_FILE));
+	REFUSED((p.class = PATH_OBJECTS, p.kind = PATH_KIND_MISSING));
+	REFUSED((p.class = PATH_OBJECTS, p.source = "/b"));
+	REFUSED((p.class = PATH_GIT, p.upper = "/u"));
+	REFUSED(p.kind = PATH_KIND_LINK);
 	REFUSED(p.class = PATH_CLASS_COUNT);
 	REFUSED(p.kind = PATH_KIND_COUNT);
 	REFUSED(p.rule = 2);

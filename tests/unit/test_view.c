@@ -153,6 +153,8 @@ static void class_names(void **state)
 	assert_string_equal(path_class_name(PATH_READ), "read");
 	assert_string_equal(path_class_name(PATH_FILE), "file");
 	assert_string_equal(path_class_name(PATH_COPY), "copy");
+	assert_string_equal(path_class_name(PATH_GIT), "git");
+	assert_string_equal(path_class_name(PATH_OBJECTS), "objects");
 }
 
 int main(void)

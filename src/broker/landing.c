@@ -1,0 +1,427 @@
+#include "broker/landing.h"
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "broker/effective.h"
+#include "ipc/codec.h"
+#include "plan/plan.h"
+#include "workspace/git_commit.h"
+#include "workspace/git_find.h"
+#include "workspace/git_renew.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_NAME "covers"
+#define FILE_VERSION 1u
+#define FILE_LIMIT_BYTES (16u * 1024 * 1024)
+
+/* A cover as it is opened, at the start or by who goes on. */
+struct place {
+	const char *path;
+	uint32_t layer, is_worktree;
+	uint64_t device, inode;
+};
+
+static int open_cover(const struct place *place, int git_fd, struct git_cover *cover)
+{
+	struct stat status;
+	char upper[32];
+
+	*cover = (struct git_cover){
+		.path = place->path, .is_worktree = place->is_worktree, .fd = -1, .upper_fd = -1
+	};
+	cover->fd = open(place->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (cover->fd < 0 || fstat(cover->fd, &status) < 0)
+		return -errno;
+	/* another one by now: it is not the one whose state the task changed */
+	if (status.st_dev != place->device || status.st_ino != place->inode)
+		return -ESTALE;
+	(void)snprintf(upper, sizeof(upper), "%u/upper", place->layer);
+	cover->upper_fd = openat(git_fd, upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return cover->upper_fd < 0 ? -errno : 0;
+}
+
+static int open_git(int task_fd)
+{
+	int fd = openat(task_fd, PLAN_GIT_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Of what lies in another one the overlay is that one's. */
+static size_t count_covers(const struct git_found *found)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < found->count; i++)
+		count += !found->items[i].below[0];
+	return count;
+}
+
+static int open_covers(struct landing *landing, const struct git_found *found, struct error *error)
+{
+	int result = 0;
+
+	landing->covers =
+		arena_array(&landing->arena, count_covers(found), sizeof(*landing->covers));
+	if (!landing->covers)
+		return error_errno(error, ENOMEM, "git directories");
+	for (size_t i = 0; result == 0 && i < found->count; i++) {
+		const struct git_directory *item = &found->items[i];
+		const struct place place = { .path = item->path,
+					     .layer = item->layer,
+					     .is_worktree = item->kind == GIT_DIRECTORY_WORKTREE,
+					     .device = item->device,
+					     .inode = item->inode };
+
+		if (item->below[0])
+			continue;
+		result = open_cover(&place, landing->git_fd, &landing->covers[landing->count++]);
+		if (result < 0)
+			error_errno(error, result, "the git directory %s", item->path);
+	}
+	return result;
+}
+
+/* Reduced plans alone are without, by which the attack tests show what one layer does. */
+static bool has_layers(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->ops[i].kind == PLAN_LAYERS)
+			return true;
+	return false;
+}
+
+int landing_begin(struct landing *landing, const struct effective *effective, int task_fd,
+		  struct error *error)
+{
+	const struct git_found *found = &effective->git;
+	int result;
+
+	*landing = LANDING_NONE;
+	landing->effective = effective;
+	if (!count_covers(found) || !has_layers(&effective->plan))
+		return 0;
+	landing->git_fd = open_git(task_fd);
+	if (landing->git_fd < 0)
+		return error_errno(error, landing->git_fd, "the task's git directories");
+	result = open_covers(landing, found, error);
+	if (result == 0)
+		result = git_snapshot_take(landing->covers, landing->count, &landing->arena,
+					   &landing->snapshot, error);
+	/* nothing of the task has run: there is nothing to land */
+	if (result < 0)
+		landing_end(landing);
+	return result;
+}
+
+/* ---- kept for who goes on ---- */
+
+/* Whole or not at all: an earlier one is still good. */
+static int write_file(int directory_fd, const struct buffer *buffer)
+{
+	int CLEANUP_FD fd = openat(directory_fd, FILE_NAME ".new",
+				   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int result = fd < 0 ? -errno : fd_write_all(fd, buffer->data, buffer->length);
+
+	if (result == 0 && renameat(directory_fd, FILE_NAME ".new", directory_fd, FILE_NAME) < 0)
+		result = -errno;
+	return result;
+}
+
+/* The task's id last: without it, or with another's, all of this is an earlier task's. */
+static int save_covers(const struct landing *landing)
+{
+	const struct git_found *found = &landing->effective->git;
+	struct buffer CLEANUP_BUFFER buffer = { 0 };
+
+	codec_put_u32(&buffer, FILE_VERSION);
+	codec_put_string(&buffer, landing->effective->policy.workspace);
+	codec_put_u32(&buffer, (uint32_t)landing->count);
+	for (size_t i = 0; i < found->count; i++) {
+		const struct git_directory *item = &found->items[i];
+
+		if (item->below[0])
+			continue;
+		codec_put_string(&buffer, item->path);
+		codec_put_u32(&buffer, item->layer);
+		codec_put_u32(&buffer, item->kind == GIT_DIRECTORY_WORKTREE);
+		codec_put_u64(&buffer, item->device);
+		codec_put_u64(&buffer, item->inode);
+	}
+	codec_put_string(&buffer, landing->effective->task);
+	return buffer.failed ? -ENOMEM : write_file(landing->git_fd, &buffer);
+}
+
+bool landing_work(struct landing *landing)
+{
+	struct error ignored = ERROR_NONE;
+
+	if (landing->git_fd < 0 || landing->is_kept)
+		return false;
+	landing->is_kept = true;
+	/* that it cannot be kept matters to nobody but who would have to go on */
+	if (git_snapshot_save(&landing->snapshot, landing->git_fd, &ignored) == 0)
+		(void)save_covers(landing);
+	return false;
+}
+
+/* ---- bringing it over ---- */
+
+bool landing_has_news(struct landing *landing)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	struct error ignored = ERROR_NONE;
+
+	for (size_t i = 0; landing->git_fd >= 0 && i < landing->count; i++) {
+		struct git_upper upper;
+
+		if (git_upper_read(landing->covers[i].upper_fd, &arena, &upper, &ignored) < 0)
+			return true;
+		for (size_t j = 0; j < upper.count; j++)
+			if (!git_snapshot_saw(&landing->snapshot.parts[i], &upper.entries[j]))
+				return true;
+	}
+	return false;
+}
+
+static const enum change_state states[] = {
+	[GIT_OUTCOME_APPLIED] = CHANGE_APPLIED,
+	[GIT_OUTCOME_HELD] = CHANGE_HELD,
+	[GIT_OUTCOME_DEFERRED] = CHANGE_DEFERRED,
+	[GIT_OUTCOME_UNFINISHED] = CHANGE_HELD,
+};
+
+static int tell(const struct git_commit_result *landed, struct arena *arena,
+		struct change **ret_changes, size_t *ret_count)
+{
+	struct change *changes = arena_array(arena, landed->count + 1, sizeof(*changes));
+
+	for (size_t i = 0; changes && i < landed->count; i++) {
+		const struct git_outcome *outcome = &landed->outcomes[i];
+
+		changes[i] = (struct change){
+			.path = arena_format(arena, "%s%s%s", outcome->directory,
+					     outcome->path[0] ? "/" : "", outcome->path),
+			.kind = outcome->change,
+			.state = states[outcome->kind],
+			.key = outcome->key,
+			.reason = outcome->reason,
+			.review = outcome->id[0] ? arena_copy(arena, outcome->id) : NULL,
+		};
+	}
+	if (!changes || arena_failed(arena))
+		return -ENOMEM;
+	*ret_changes = changes;
+	*ret_count = landed->count;
+	return 0;
+}
+
+/* The task goes on, from what it sees now. */
+static int renew(struct landing *landing, const bool *deferred, struct error *error)
+{
+	struct git_snapshot next;
+	int result = git_renew(landing->covers, landing->count, &landing->snapshot, deferred,
+			       &landing->arena, &next, error);
+
+	if (result < 0)
+		return result;
+	git_snapshot_close(&landing->snapshot);
+	landing->snapshot = next;
+	landing->is_kept = false;
+	(void)landing_work(landing);
+	return 0;
+}
+
+static int commit(struct landing *landing, bool is_final, struct arena *arena,
+		  struct git_commit_result *ret_landed, struct error *error)
+{
+	const struct effective *effective = landing->effective;
+	const struct git_commit commit = { .covers = landing->covers,
+					   .count = landing->count,
+					   .snapshot = &landing->snapshot,
+					   .workspace = effective->policy.workspace,
+					   .task = effective->task,
+					   .task_fd = landing->git_fd,
+					   .state_fd = effective->state.fd,
+					   .is_final = is_final };
+
+	return git_commit_run(&commit, arena, ret_landed, error);
+}
+
+int landing_run(struct landing *landing, enum landing_moment moment, struct arena *arena,
+		struct change **ret_changes, size_t *ret_count, struct error *error)
+{
+	struct git_commit_result landed = { 0 };
+	int result = 0;
+
+	*ret_changes = NULL;
+	*ret_count = 0;
+	/* there is none, or the start failed before */
+	if (landing->git_fd < 0)
+		return 0;
+	result = commit(landing, moment == LANDING_LAST, arena, &landed, error);
+	if (result == 0 && moment == LANDING_BETWEEN)
+		result = renew(landing, landed.deferred, error);
+	if (result == 0 && tell(&landed, arena, ret_changes, ret_count) < 0)
+		result = error_errno(error, ENOMEM, "git directories");
+	return result;
+}
+
+static void close_covers(struct git_cover *covers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		fd_close(&covers[i].fd);
+		fd_close(&covers[i].upper_fd);
+	}
+}
+
+void landing_end(struct landing *landing)
+{
+	if (!landing->effective)
+		return;
+	git_snapshot_close(&landing->snapshot);
+	close_covers(landing->covers, landing->count);
+	fd_close(&landing->git_fd);
+	arena_free(&landing->arena);
+	*landing = LANDING_NONE;
+}
+
+/* ---- going on with what a dead supervisor left ---- */
+
+/* Bytes of ours, but a power cut may have torn them. */
+static int read_file(int git_fd, struct arena *arena, const char **ret_bytes, size_t *ret_length)
+{
+	int CLEANUP_FD fd =
+		openat(git_fd, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat status;
+	ssize_t length;
+	char *bytes;
+
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	if (!S_ISREG(status.st_mode) || status.st_size > FILE_LIMIT_BYTES)
+		return -EBADMSG;
+	bytes = arena_allocate(arena, (size_t)status.st_size + 1);
+	length = bytes ? fd_read_all(fd, bytes, (size_t)status.st_size) : -ENOMEM;
+	if (length < 0)
+		return (int)length;
+	*ret_bytes = bytes;
+	*ret_length = (size_t)length;
+	return 0;
+}
+
+struct left {
+	const char *workspace, *task;
+	struct place *places;
+	size_t count;
+};
+
+static int load_covers(int git_fd, struct arena *arena, struct left *ret_left)
+{
+	struct codec_cursor cursor;
+	struct left left = { 0 };
+	const char *bytes = NULL;
+	size_t length = 0;
+	int result = read_file(git_fd, arena, &bytes, &length);
+
+	if (result < 0)
+		return result;
+	codec_begin(&cursor, bytes, length, arena);
+	if (codec_u32(&cursor) != FILE_VERSION)
+		codec_fail(&cursor, -EBADMSG);
+	left.workspace = codec_string(&cursor, PATH_MAX);
+	left.count = codec_count(&cursor, GIT_FIND_LIMIT, 4);
+	left.places = codec_array(&cursor, left.count, sizeof(*left.places));
+	for (size_t i = 0; left.places && i < left.count; i++) {
+		left.places[i].path = codec_string(&cursor, PATH_MAX);
+		left.places[i].layer = codec_u32(&cursor);
+		left.places[i].is_worktree = codec_u32(&cursor);
+		left.places[i].device = codec_u64(&cursor);
+		left.places[i].inode = codec_u64(&cursor);
+	}
+	left.task = codec_string(&cursor, ACTION_ID_BYTES);
+	result = codec_end(&cursor);
+	if (result == 0)
+		*ret_left = left;
+	return result;
+}
+
+static int commit_left(const struct state *state, const struct left *left, int git_fd,
+		       struct arena *arena, struct error *error)
+{
+	struct git_snapshot CLEANUP_GIT_SNAPSHOT snapshot = GIT_SNAPSHOT_NONE;
+	struct git_cover *covers = arena_array(arena, left->count + 1, sizeof(*covers));
+	struct git_commit commit = { .covers = covers,
+				     .count = left->count,
+				     .snapshot = &snapshot,
+				     .workspace = left->workspace,
+				     .task = left->task,
+				     .task_fd = git_fd,
+				     .state_fd = state->fd,
+				     .is_final = true };
+	struct git_commit_result landed;
+	int result = git_snapshot_load(git_fd, arena, &snapshot, error);
+	size_t opened = 0;
+
+	if (!covers)
+		return error_errno(error, ENOMEM, "git directories");
+	while (result == 0 && opened < left->count) {
+		result = open_cover(&left->places[opened], git_fd, &covers[opened]);
+		if (result == -ESTALE)
+			error_set(error, ESTALE, "%s is another git directory by now",
+				  left->places[opened].path);
+		else if (result < 0)
+			error_errno(error, result, "%s", left->places[opened].path);
+		opened++;
+	}
+	if (result == 0 && snapshot.count != left->count)
+		result = -EBADMSG;
+	if (result == 0)
+		result = git_commit_run(&commit, arena, &landed, error);
+	close_covers(covers, opened);
+	return result;
+}
+
+/* What will not be otherwise at the next attempt: a torn file, a git directory that is gone. */
+static bool is_for_good(int code)
+{
+	return code == -EBADMSG || code == -ENOENT || code == -ENOTDIR || code == -ESTALE ||
+	       code == -ELOOP;
+}
+
+int landing_resume(const struct state *state, const char *task, struct error *error)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	int CLEANUP_FD task_fd =
+		openat(state->tasks_fd, task, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int CLEANUP_FD git_fd = task_fd < 0 ? -1 : open_git(task_fd);
+	struct left left = { 0 };
+	int result;
+
+	/* killed before anything of it could run */
+	if (git_fd < 0)
+		return 0;
+	result = load_covers(git_fd, &arena, &left);
+	if (result == 0 && strcmp(left.task, task) == 0)
+		result = commit_left(state, &left, git_fd, &arena, error);
+	if (result < 0 && result != -ENOENT && !error->code)
+		error_errno(error, result, FILE_NAME);
+	if (result < 0 && error->code < 0)
+		error_context(error,
+			      is_for_good(result) ?
+				      "what git did in %s, which was killed, cannot come to the "
+				      "host (its objects are there)" :
+				      "what git did in %s, which was killed, has not come to the "
+				      "host yet; the next start tries again",
+			      task);
+	return is_for_good(result) ? 0 : result;
+}

@@ -1,0 +1,65 @@
+/*
+ * Landing: what a task did in git directories, which are overlaid in its box, is brought to the
+ * host's by the commit engine (workspace/git_commit.h) when none of its processes runs: at the end
+ * of a run, at the end of each action of a live task, and once more at that task's end.
+ *
+ * What it takes for that (which directories, and what the host's were like at the start) is also
+ * kept in the task's directory, so that the next start can finish the work of a supervisor that was
+ * killed (landing_resume()). It is written while the first action runs, which is soon enough.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "trace/change.h"
+#include "workspace/git_snapshot.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct effective;
+struct error;
+struct state;
+
+struct landing {
+	const struct effective *effective; /* borrowed */
+	struct arena arena;
+	struct git_cover *covers; /* their descriptors are owned */
+	size_t count;
+	struct git_snapshot snapshot;
+	int git_fd; /* the task's git directory; -1: there is nothing to land */
+	bool is_kept;
+};
+
+#define LANDING_NONE ((struct landing){ .git_fd = -1 })
+
+/* The box is made and nothing of the task has run in it. */
+int landing_begin(struct landing *landing, const struct effective *effective, int task_fd,
+		  struct error *error) __attribute__((warn_unused_result));
+
+/* For idle moments: keeps what a later start would need. False: there is nothing to do any more. */
+bool landing_work(struct landing *landing);
+
+/* True where the task did something since the last time, or it cannot be told. */
+bool landing_has_news(struct landing *landing);
+
+enum landing_moment {
+	LANDING_BETWEEN, /* the task goes on: what is half done waits for its next action's end */
+	LANDING_LAST,
+};
+
+/*
+ * Brings it over. ret_changes are the arena's. On an error nothing is lost: the task's directory
+ * must stay, for the next start to try again.
+ */
+int landing_run(struct landing *landing, enum landing_moment moment, struct arena *arena,
+		struct change **ret_changes, size_t *ret_count, struct error *error)
+	__attribute__((warn_unused_result));
+
+void landing_end(struct landing *landing);
+
+/*
+ * For the directory of a task whose supervisor died. 0 also where it had nothing to land; what
+ * fails is to be tried again. 0 with an error that is set: it will never come, and this is why.
+ */
+int landing_resume(const struct state *state, const char *task, struct error *error)
+	__attribute__((warn_unused_result));
