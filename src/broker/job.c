@@ -311,9 +311,9 @@ static void reap(struct job *job)
 		result->signal = WTERMSIG(status);
 		result->core_dumped = WCOREDUMP(status);
 	}
-	task_job_ended(job->task, job);
-	/* the result tells what was lost */
+	/* before the box goes: see lose_filter(); the result tells what was lost */
 	(void)tell_start(job);
+	task_job_ended(job->task, job);
 	/* what others of the task still write is not this action's any more */
 	streams_drain(&job->streams, job->task->options.live);
 }
@@ -340,6 +340,8 @@ static void lose_filter(struct job *job)
 {
 	job->is_gone = true;
 	fd_close(&job->entered.notify_fd);
+	/* the path of what it executed is told by the box's mounts, which go with it */
+	(void)tell_start(job);
 	if (!job->task->options.live)
 		task_kill(job->task);
 }

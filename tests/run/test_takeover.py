@@ -91,7 +91,7 @@ def test_freeze_and_thaw(live):
 def test_stop_is_polite_and_kill_is_not(live):
     script = "trap 'echo polite; exit 7' TERM; echo up; while :; do sleep 0.05; done"
     for verb, word in ("stop", b"polite\n"), ("kill", b""):
-        child = live.start("--", "sh", "-c", script)
+        child = live.start("--", "bash", "-c", script)
         assert child.stdout.readline() == b"up\n"
         task = live.one()["task"]
         ran = live.verb(verb, task)
