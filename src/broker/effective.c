@@ -16,6 +16,7 @@
 #include "policy/action.h"
 #include "policy/danger.h"
 #include "policy/environment.h"
+#include "policy/input.h"
 #include "trace/recorder.h"
 #include "workspace/cache.h"
 #include "workspace/git_find.h"
@@ -191,8 +192,14 @@ static int show_path(struct maker *maker, const struct request_path *given)
 	row.device = status.st_dev;
 	row.inode = status.st_ino;
 	row.rule = flag_rule(maker, given->flag, given->position);
-	result = add_row(maker, row);
-	clean = path_is_absolute(given->path) ? path_clean(maker->arena, "/", given->path) : NULL;
+	if (given->name)
+		result = input_place(&maker->policy.view, real, given->name, maker->arena,
+				     &row.target, error);
+	if (result == 0)
+		result = add_row(maker, row);
+	clean = path_is_absolute(given->path) && !given->name ?
+			path_clean(maker->arena, "/", given->path) :
+			NULL;
 	if (result == 0 && clean && strcmp(clean, real) != 0)
 		/* the path as it was written leads there too */
 		result = add_row(maker, (struct view_path){ .class = PATH_LINK,
@@ -491,6 +498,8 @@ static int fill_policy(struct maker *maker)
 		result = add_flag_paths(maker, false);
 	if (result == 0)
 		result = add_flag_paths(maker, true);
+	if (result == 0)
+		result = hide_inputs(arena, policy, maker->error);
 	if (result == 0)
 		result = git_find(&effective->host, effective->state.path, arena, policy,
 				  &effective->git, maker->error);

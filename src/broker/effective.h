@@ -27,6 +27,7 @@ struct request_path {
 	const char *path;  /* as given */
 	const char *flag;  /* "--read" */
 	uint32_t position; /* in argv */
+	const char *name;  /* of an input: as given, "" where none was; else NULL */
 };
 
 /* What `bawn run`, plan, explain and verify take as options. */

@@ -465,6 +465,7 @@ static void decide(struct search *search, const struct path *path, unsigned says
 	const struct policy *policy = search->policy;
 	const struct view_path *row = view_lookup(&policy->view, path->text);
 	bool refused_write = (says & SAYS_REFUSED) && (says & SAYS_WRITING);
+	const char *whole;
 
 	if (!row) {
 		decide_absent(search, path, says);
@@ -472,6 +473,7 @@ static void decide(struct search *search, const struct path *path, unsigned says
 	}
 	if (row->rule >= policy->rule_count)
 		return;
+	whole = view_is_input(row) ? row->source : row->target;
 	switch (row->class) {
 	case PATH_HIDE:
 		report(search, DENIAL_FS_HIDDEN, policy->rules[row->rule], path->text);
@@ -490,8 +492,7 @@ static void decide(struct search *search, const struct path *path, unsigned says
 		 */
 		if (says & SAYS_READ_ONLY)
 			report_grant(search, DENIAL_FS_WRITE, policy->rules[row->rule], path->text,
-				     row->target,
-				     policy->rules[row->rule].file ? strlen(row->target) : 0);
+				     whole, policy->rules[row->rule].file ? strlen(whole) : 0);
 		break;
 	default:
 		break;

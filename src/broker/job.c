@@ -91,6 +91,7 @@ int job_announce(struct job *job, struct task *task, const struct job_options *o
 	result->cause = CAUSE_BAWN;
 	result->action = options->action;
 	result->policy_hash = effective->hash;
+	result->view = &effective->policy.view;
 	result->withheld = effective->withheld;
 	result->withheld_count = effective->withheld_count;
 	outcome = emit(job, EVENT_VERDICT, &verdict);

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "base/quantity.h"
 #include "ipc/control.h"
+#include "policy/input.h"
 #include "trace/hook.h"
 #include "trace/recorder.h"
 
@@ -43,6 +44,19 @@ static int add_path(struct request *request, struct arena *arena, enum path_clas
 	};
 	request->path_count++;
 	return 0;
+}
+
+static int add_input(struct request *request, struct arena *arena, const struct option *option,
+		     const char *value, struct error *error)
+{
+	const char *path, *name;
+	int result = input_split(value, arena, &path, &name, error);
+
+	if (result == 0)
+		result = add_path(request, arena, PATH_READ, option->name, path, error);
+	if (result == 0)
+		request->paths[request->path_count - 1].name = name;
+	return result;
 }
 
 static int add_variable(struct request *request, struct arena *arena, const char *value,
@@ -139,6 +153,8 @@ int request_take(struct request *request, struct arena *arena, const struct opti
 		return set_text(&request->state_path, option, value, error);
 	case OPTION_READ:
 		return add_path(request, arena, PATH_READ, option->name, value, error);
+	case OPTION_INPUT:
+		return add_input(request, arena, option, value, error);
 	case OPTION_WRITE:
 		return add_path(request, arena, PATH_WRITE, option->name, value, error);
 	case OPTION_HIDE:

@@ -24,5 +24,8 @@ extern const struct verb verb_review_ls;
 extern const struct verb verb_review_show;
 extern const struct verb verb_review_accept;
 extern const struct verb verb_review_reject;
+extern const struct verb verb_cache;
+extern const struct verb verb_cache_ls;
+extern const struct verb verb_cache_rm;
 extern const struct verb verb_completion;
 extern const struct verb verb_help;

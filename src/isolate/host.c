@@ -150,8 +150,11 @@ static int take_lease(struct box *box, const struct plan_op *op, struct error *e
 		if (code != EWOULDBLOCK)
 			return error_errno(error, code, "locking the cache %s", op->target);
 	}
-	if (fd >= 0)
+	if (fd >= 0) {
 		forget_volatile(fd);
+		/* when it was used last (workspace/cache_store.h) */
+		(void)futimens(fd, NULL);
+	}
 	box->leases[box->lease_count++] = fd;
 	return 0;
 }

@@ -518,6 +518,30 @@ static void emit_made_rows(struct builder *builder)
 	}
 }
 
+/* What inputs are mounted on: the area that they lie in is shown read-only afterwards. */
+static void emit_inputs(struct builder *builder)
+{
+	const char *names = &VIEW_INPUTS[sizeof("/run/") - 1];
+
+	for (size_t i = 0; i < builder->row_count; i++) {
+		const struct view_path *row = builder->rows[i];
+		bool is_file = row->kind == PATH_KIND_FILE;
+		struct plan_op *op;
+
+		if (!view_is_input(row))
+			continue;
+		if (!was_made(builder, VIEW_INPUTS)) {
+			emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT, names)->number = 0755;
+			note_made(builder, VIEW_INPUTS);
+		}
+		op = emit_at(builder, is_file ? PLAN_AREA_FILE : PLAN_AREA_DIRECTORY, LAYER_MOUNT,
+			     row->target + sizeof("/run/") - 1);
+		op->source = is_file ? "" : NULL;
+		op->number = is_file ? 0444 : 0755;
+		note_made(builder, row->target);
+	}
+}
+
 /* The evidence of being inside, and what masks are made of: in an area shown read-only. */
 static void emit_evidence(struct builder *builder)
 {
@@ -541,6 +565,7 @@ static void emit_evidence(struct builder *builder)
 	}
 	emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT,
 		&PLAN_MASK_DIRECTORY[sizeof("/run/") - 1]);
+	emit_inputs(builder);
 }
 
 static void emit_proc(struct builder *builder)

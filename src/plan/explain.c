@@ -180,7 +180,7 @@ static void say_rows(struct maker *maker, enum explain_question question, enum p
 		struct explain_answer *at = NULL;
 
 		if (class_of_row(maker, row) != class || state_of_row(maker, row) != state ||
-		    is_taken_away(maker, row))
+		    is_taken_away(maker, row) || view_is_input(row))
 			continue;
 		for (size_t j = before; j < maker->explanation.count && !at; j++)
 			if (strcmp(maker->explanation.answers[j].rule.id, rule.id) == 0)
@@ -241,6 +241,27 @@ static void explain_command(struct maker *maker)
 	add_item(maker, line, policy->cwd);
 }
 
+/* Their places are not those of the host: both are told. */
+static void explain_inputs(struct maker *maker)
+{
+	const struct policy *policy = maker->policy;
+	struct explain_answer *line = NULL;
+
+	for (size_t i = 0; i < policy->view.count; i++) {
+		const struct view_path *row = &policy->view.paths[i];
+
+		if (!view_is_input(row) || is_taken_away(maker, row))
+			continue;
+		if (!line) {
+			line = answer(maker, EXPLAIN_READ, ENFORCEMENT_EXACT, LAYER_MOUNT,
+				      policy->rules[row->rule]);
+			line->text = "inputs, read-only, each with what it is on the host";
+		}
+		add_item(maker, line,
+			 arena_format(maker->arena, "%s = %s", row->target, row->source));
+	}
+}
+
 static void explain_read(struct maker *maker)
 {
 	const enum explain_question read = EXPLAIN_READ;
@@ -249,6 +270,7 @@ static void explain_read(struct maker *maker)
 		 "the host's, read-only");
 	say_rows(maker, read, PATH_COPY, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "copies of the host's, read-only, as these are at the start");
+	explain_inputs(maker);
 	say_rows(maker, read, PATH_WRITE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the host's, in place");
 	say_rows(maker, read, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,

@@ -37,6 +37,11 @@ const struct view_path *view_lookup(const struct view *view, const char *path)
 	return best;
 }
 
+bool view_is_input(const struct view_path *row)
+{
+	return row->class == PATH_READ && path_is_under(row->target, VIEW_INPUTS);
+}
+
 bool view_has_gpu(const struct view *view)
 {
 	/* sources are real paths: no link of /dev/dri/by-path. dxg is that of WSL */

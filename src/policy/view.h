@@ -65,6 +65,14 @@ struct view {
 /* A home with every toolchain, its caches and some hundred hidden files stays far below. */
 #define VIEW_LIMIT_PATHS 4096
 
+/*
+ * Where inputs are shown: rows of PATH_READ whose place is not that of the host, because the caller
+ * gave them a name (`--input PATH:NAME`).
+ */
+#define VIEW_INPUTS "/run/bawn/input"
+
+bool view_is_input(const struct view_path *row);
+
 /* Appends a copy of the row (its strings are borrowed). False when memory or the limit ran out. */
 bool view_add(struct view *view, struct arena *arena, struct view_path path);
 

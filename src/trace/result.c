@@ -1,6 +1,7 @@
 #include "trace/result.h"
 
 #include "base/json.h"
+#include "policy/view.h"
 
 static const char *const ends[RESULT_END_COUNT] = { "exited",	 "signaled",	   "timed-out",
 						    "not-found", "not-executable", "denied",
@@ -109,6 +110,20 @@ static void put_hits(const struct result *result, struct json *json)
 	json_array_end(json);
 }
 
+static void put_inputs(const struct view *view, struct json *json)
+{
+	json_array(json, "inputs");
+	for (size_t i = 0; view && i < view->count; i++) {
+		if (!view_is_input(&view->paths[i]))
+			continue;
+		json_object(json, NULL);
+		json_string(json, "path", view->paths[i].target);
+		json_string(json, "source", view->paths[i].source);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 void result_members(const struct result *result, struct json *json)
 {
 	json_unsigned(json, "version", RESULT_VERSION);
@@ -132,6 +147,7 @@ void result_members(const struct result *result, struct json *json)
 	for (size_t i = 0; i < result->change_count; i++)
 		change_json(&result->changes[i], json);
 	json_array_end(json);
+	put_inputs(result->view, json);
 	json_array(json, "withheld_environment");
 	for (size_t i = 0; i < result->withheld_count; i++)
 		json_string(json, NULL, result->withheld[i]);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct json;
+struct view;
 
 #define RESULT_VERSION 1
 
@@ -78,6 +79,7 @@ struct result {
 	const struct denial_list *denials;
 	const struct change *changes;
 	size_t change_count;
+	const struct view *view;     /* its inputs are told; NULL: there was none */
 	const char *const *withheld; /* names of the caller's variables that were not passed */
 	size_t withheld_count;
 	const char *message; /* RESULT_FAILED and kin; NULL otherwise */

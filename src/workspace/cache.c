@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Digits of the workspace's hash: 64 bits keep one person's projects apart. */
-#define PROJECT_DIGITS 16
+/* In a project's directory: which workspace it is of. */
+#define WORKSPACE_FILE ".workspace"
 
 /* What in a workspace tells that a project will use a cache, although the host has none yet. */
 enum user { USER_NONE, USER_NPM, USER_PIP, USER_CARGO, USER_GO, USER_COUNT };
@@ -73,16 +73,43 @@ struct gather {
  * The path alone names the project: a device number may change with each boot, and the project
  * would lose its caches and leave the old ones behind.
  */
-static void name_project(struct gather *gather)
+static void name_project(const char *workspace, char project[static SHA256_HEX_BYTES])
 {
 	unsigned char digest[SHA256_BYTES];
 	struct sha256 hash;
 
 	sha256_begin(&hash);
-	sha256_update(&hash, gather->policy->workspace, strlen(gather->policy->workspace));
+	sha256_update(&hash, workspace, strlen(workspace));
 	sha256_end(&hash, digest);
-	sha256_hex(digest, gather->project);
-	gather->project[PROJECT_DIGITS] = '\0';
+	sha256_hex(digest, project);
+	project[CACHE_PROJECT_DIGITS] = '\0';
+}
+
+const char *cache_workspace(int project_fd, const char *project, struct arena *arena)
+{
+	int CLEANUP_FD fd = fd_open_beneath(project_fd, WORKSPACE_FILE, O_RDONLY | O_NONBLOCK);
+	char path[PATH_LIMIT_BYTES], name[SHA256_HEX_BYTES];
+	ssize_t length = fd < 0 ? -1 : fd_read_all(fd, path, sizeof(path) - 1);
+
+	if (length <= 0)
+		return NULL;
+	path[length] = '\0';
+	name_project(path, name);
+	return strcmp(name, project) == 0 ? arena_copy(arena, path) : NULL;
+}
+
+/* For people, once: without it the caches are as good. */
+static void note_workspace(const struct gather *gather)
+{
+	const char *path = gather->policy->workspace;
+	int CLEANUP_FD fd = -1;
+
+	if (faccessat(gather->project_fd, WORKSPACE_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return;
+	fd = openat(gather->project_fd, WORKSPACE_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		    0600);
+	if (fd >= 0)
+		(void)fd_write_all(fd, path, strlen(path));
 }
 
 static void look_at_workspace(struct gather *gather)
@@ -133,7 +160,10 @@ static int open_project(struct gather *gather)
 	if (caches_fd < 0)
 		return caches_fd;
 	gather->project_fd = open_own(gather, caches_fd, gather->project, false);
-	return gather->project_fd < 0 ? gather->project_fd : 0;
+	if (gather->project_fd < 0)
+		return gather->project_fd;
+	note_workspace(gather);
+	return 0;
 }
 
 static int make_layers(struct gather *gather, const char *name)
@@ -202,7 +232,7 @@ int cache_view(const struct host *host, int state_fd, const char *state_path, st
 	if (home_fd < 0 || !policy->home)
 		return result;
 	gather.rule = policy_rule(policy, arena, rule_builtin(RULE_CACHE_OVERLAY));
-	name_project(&gather);
+	name_project(policy->workspace, gather.project);
 	look_at_workspace(&gather);
 	for (size_t i = 0; i < sizeof(caches) / sizeof(caches[0]) && result == 0; i++)
 		result = add_cache(&gather, i, error);

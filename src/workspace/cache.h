@@ -13,6 +13,9 @@
  */
 #pragma once
 
+/* Digits of the workspace's hash: 64 bits keep one person's projects apart. */
+#define CACHE_PROJECT_DIGITS 16
+
 struct arena;
 struct error;
 struct host;
@@ -25,3 +28,6 @@ struct policy;
  */
 int cache_view(const struct host *host, int state_fd, const char *state_path, struct arena *arena,
 	       struct policy *policy, struct error *error);
+
+/* Whose caches the directory holds that has this name; NULL where that is not on record. */
+const char *cache_workspace(int project_fd, const char *project, struct arena *arena);

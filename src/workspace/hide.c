@@ -568,3 +568,27 @@ int hide_view(enum path_class class, const char *argument, uint32_t rule, struct
 				 verb(&request), argument);
 	return add_literal(&request, target);
 }
+
+int hide_inputs(struct arena *arena, struct policy *policy, struct error *error)
+{
+	size_t known = policy->view.count;
+
+	for (size_t i = 0; i < known; i++) {
+		for (size_t j = 0; j < known; j++) {
+			/* by value: the array moves when rows are added */
+			struct view_path hidden = policy->view.paths[i];
+			struct view_path input = policy->view.paths[j];
+
+			if (hidden.class != PATH_HIDE || !view_is_input(&input) ||
+			    !path_is_under(hidden.source, input.source) ||
+			    strcmp(hidden.source, input.source) == 0 ||
+			    path_is_under(hidden.target, VIEW_INPUTS))
+				continue;
+			hidden.target = path_clean(arena, input.target,
+						   path_below(hidden.source, input.source));
+			if (!hidden.target || !view_add(&policy->view, arena, hidden))
+				return error_errno(error, ENOMEM, "hiding in %s", input.target);
+		}
+	}
+	return 0;
+}

@@ -39,3 +39,10 @@ struct policy;
  */
 int hide_view(enum path_class class, const char *argument, uint32_t rule, struct arena *arena,
 	      struct policy *policy, struct error *error);
+
+/*
+ * After all names: an input (policy/input.h) may lie in what else is shown, or above it. What is
+ * hidden there by its name is so in the input, too, but for an input that it is itself: that was
+ * asked for.
+ */
+int hide_inputs(struct arena *arena, struct policy *policy, struct error *error);
