@@ -29,8 +29,8 @@ struct message;
 
 /* More tasks than a host has memory for. */
 #define CLIENT_LIMIT_TASKS 16384
-/* A supervisor that has not answered by then hangs (its loop never waits for anything else). */
-#define CLIENT_ANSWER_NS (1000ull * 1000 * 1000)
+/* A supervisor that has not answered by then hangs: a freeze takes it a second at most. */
+#define CLIENT_ANSWER_NS (3000ull * 1000 * 1000)
 /* A socket is made about 100 ms after the start of a task. */
 #define CLIENT_YOUNG_NS (1000ull * 1000 * 1000)
 

@@ -18,14 +18,19 @@
 
 /* While a task ends: how often we look whether it is empty. */
 #define EMPTY_LOOK_NS (20ull * 1000 * 1000)
-/* Stopping everything without a freezer. Each blow is a process of ours inside, some 0.5 ms. */
-#define STOP_BLOWS 20
+/*
+ * Stopping everything without a freezer. Each blow is a process of ours inside, some 0.5 ms, and
+ * then each process needs a processor for a moment, to stop: on a busy host it waits for that.
+ */
 #define STOP_LOOKS 4
 #define STOP_LOOK_US 300
+#define STOP_LOOK_MOST_US 5000
 #define STOP_FIRST_NS (20ull * 1000 * 1000)
 #define STOP_MOST_NS (1000ull * 1000 * 1000)
+/* For a blow that comes by itself while the task is frozen: nothing waits for it. */
+#define STOP_AGAIN_TIME_NS (20ull * 1000 * 1000)
 
-/* A process that sleeps in the kernel keeps a freezer from being done. */
+/* A process that sleeps in the kernel keeps a freeze from being done. */
 #define FREEZE_TIME_NS (1000ull * 1000 * 1000)
 
 /*
@@ -118,11 +123,14 @@ static bool is_still(const struct task *task)
 
 /*
  * A process that was about to send SIGCONT when the blow fell wakes another, and that one the rest:
- * the blow falls until everything stands, some times, and again as long as the task is frozen.
+ * the blow falls until everything stands or the time is over, and again while the task is frozen.
  */
-static int stop_all(struct task *task, struct error *error)
+static int stop_all(struct task *task, uint64_t time_ns, struct error *error)
 {
-	for (unsigned i = 0; i < STOP_BLOWS; i++) {
+	uint64_t until_ns = clock_monotonic_ns() + time_ns;
+	unsigned pause_us = STOP_LOOK_US;
+
+	do {
 		int result = box_signal(&task->box, SIGSTOP, error);
 
 		if (result < 0)
@@ -130,9 +138,10 @@ static int stop_all(struct task *task, struct error *error)
 		for (unsigned look = 0; look < STOP_LOOKS; look++) {
 			if (is_still(task))
 				return 0;
-			(void)usleep(STOP_LOOK_US);
+			(void)usleep(pause_us);
 		}
-	}
+		pause_us = pause_us < STOP_LOOK_MOST_US / 2 ? pause_us * 2 : STOP_LOOK_MOST_US;
+	} while (clock_monotonic_ns() < until_ns);
 	return 0;
 }
 
@@ -149,23 +158,37 @@ static void stop_again(struct task *task, struct task_timer *timer)
 					       operate->stopping_ns * 2 :
 					       STOP_MOST_NS;
 	/* a blow that cannot be made is tried again */
-	else if (stop_all(task, &ignored) == 0)
+	else if (stop_all(task, STOP_AGAIN_TIME_NS, &ignored) == 0)
 		operate->stopping_ns = STOP_FIRST_NS;
 	timer->at_ns = clock_monotonic_ns() + operate->stopping_ns;
 }
 
 /* By the freezer where the task has one; otherwise by signals, which a task can see. */
-static int set_frozen(struct operate *operate, bool frozen, struct error *error)
+static int freeze(struct task *task, struct error *error)
 {
-	struct task *task = operate->task;
+	struct error ignored = ERROR_NONE;
 	int result;
 
 	if (!has_freezer(task))
-		result = frozen ? stop_all(task, error) : box_signal(&task->box, SIGCONT, error);
-	else if (frozen)
-		result = cgroup_freeze(task->options.cgroup, FREEZE_TIME_NS, error);
-	else
-		result = cgroup_thaw(task->options.cgroup, FREEZE_TIME_NS, error);
+		return stop_all(task, FREEZE_TIME_NS, error);
+	result = cgroup_freeze(task->options.cgroup, FREEZE_TIME_NS, error);
+	/* what stood by then would stand for good */
+	if (result < 0)
+		(void)cgroup_thaw(task->options.cgroup, FREEZE_TIME_NS, &ignored);
+	return result;
+}
+
+static int thaw(struct task *task, struct error *error)
+{
+	return has_freezer(task) ? cgroup_thaw(task->options.cgroup, FREEZE_TIME_NS, error) :
+				   box_signal(&task->box, SIGCONT, error);
+}
+
+static int set_frozen(struct operate *operate, bool frozen, struct error *error)
+{
+	struct task *task = operate->task;
+	int result = frozen ? freeze(task, error) : thaw(task, error);
+
 	if (result < 0)
 		return result;
 	operate->frozen = frozen;

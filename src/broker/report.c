@@ -61,7 +61,7 @@ static void add_planted(const struct result *result, struct buffer *buffer)
 				    "version does not hold it back: look at it first\n");
 }
 
-static void add_held_one(const struct change *change, struct buffer *buffer)
+static void add_waiting(const struct change *change, struct buffer *buffer)
 {
 	buffer_visible(buffer, change->key ? change->key : change->path);
 	if (change->reason) {
@@ -80,7 +80,7 @@ static void add_held(const struct result *result, struct buffer *buffer)
 		if (result->changes[i].state != CHANGE_HELD || count++ >= HELD_LIMIT)
 			continue;
 		buffer_text(buffer, count > 1 ? ", " : "bawn: held: ");
-		add_held_one(&result->changes[i], buffer);
+		add_waiting(&result->changes[i], buffer);
 	}
 	if (count > HELD_LIMIT) {
 		char more[40];
@@ -100,9 +100,8 @@ static void add_deferred(const struct result *result, struct buffer *buffer)
 		if (change->state != CHANGE_DEFERRED)
 			continue;
 		buffer_text(buffer, "bawn: not at the host yet: ");
-		buffer_visible(buffer, change->path);
-		buffer_text(buffer, " (a git of the task holds a lock there); it comes with the "
-				    "next action, or with the task's end\n");
+		add_waiting(change, buffer);
+		buffer_text(buffer, "; it comes with the next action, or with the task's end\n");
 	}
 }
 

@@ -80,7 +80,7 @@ static void find_process(const struct client *client, struct entry *entry)
 		entry->pid = process.pid;
 }
 
-/* All are asked before any is waited for: a hundred that hang cost one second. */
+/* All are asked before any is waited for: a hundred that hang cost as much as one. */
 static void ask_all(const struct client *client, struct entry *entries, size_t count,
 		    struct arena *arena)
 {

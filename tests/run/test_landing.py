@@ -306,14 +306,16 @@ def test_something_runs_beside_it(live):
     task = live.begin()
     act(live, task, "(i=0; while :; do i=$((i + 1)); echo $i >noise; sleep 0.01; done) "
                     ">/dev/null 2>&1 </dev/null &")
-    assert eventually((live.work / "noise").exists, 5)
+    assert eventually((live.work / "noise").exists)
     for turn in range(3):
-        ran = act(live, task, f"git commit --allow-empty -qm {turn}")
-        # without the kernel's freezer it may not stand still in time, and is told so
-        waits = [change["state"] for change in ran.result["changes"]] == ["deferred"]
-        assert subject(live.work) == str(turn) or (waits and not IS_ROOT), ran
+        rans = [act(live, task, f"git commit --allow-empty -qm {turn}")]
+        # what gets no processor for a second cannot be made to stand still: it is told, and waits
+        while len(rans) < 5 and "deferred" in [c["state"] for c in rans[-1].result["changes"]]:
+            assert "(something of the task ran on); it comes with the next" in rans[-1].err, rans
+            rans.append(act(live, task, "true"))
+        assert subject(live.work) == str(turn), rans
         last = (live.work / "noise").read_text()
-        assert eventually(lambda last=last: (live.work / "noise").read_text() not in ("", last), 5)
+        assert eventually(lambda last=last: (live.work / "noise").read_text() not in ("", last))
     assert live.verb("task", "end", task).status == 0
     assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
     assert git(live.work, "log", "--format=%s", "-3").stdout == "2\n1\n0\n"
