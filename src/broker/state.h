@@ -8,6 +8,7 @@
  *                          (isolate/host.c)
  *     caches/<project>/    the projects' own layers of package caches (workspace/cache.h)
  *     identity/            filtered git configuration, by what it was made from
+ *     outlines/            of policy files, by the hash of their text (workspace/policy_file.h)
  *     skeletons/           fixed parts of roots, by their hash (isolate/skeleton.c)
  *
  * A task directory that can be locked belongs to a supervisor that died: the next start removes

@@ -15,6 +15,7 @@ extern const struct verb verb_stop;
 extern const struct verb verb_kill;
 extern const struct verb verb_plan;
 extern const struct verb verb_explain;
+extern const struct verb verb_policy;
 extern const struct verb verb_verify;
 extern const struct verb verb_doctor;
 extern const struct verb verb_trace;

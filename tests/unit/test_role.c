@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "ipc/message.h"
+#include "ipc/parse.h"
 #include "ipc/role.h"
 #include "workspace/identity.h"
 
@@ -69,6 +70,21 @@ static long long status_of(pid_t pid, const char *name, int base)
 	return value;
 }
 
+/* The order to read a git configuration, with its text. */
+static int identity_config(const char *text, size_t length)
+{
+	static const struct parse_order order = { PARSE_IDENTITY };
+	char *bytes = malloc(sizeof(order) + length);
+	int fd;
+
+	memcpy(bytes, &order, sizeof(order));
+	memcpy(bytes + sizeof(order), text, length);
+	fd = role_config(bytes, sizeof(order) + length);
+	free(bytes);
+	assert_true(fd >= 0);
+	return fd;
+}
+
 /* A text that keeps the role busy for milliseconds. */
 static int busy_config(void)
 {
@@ -79,9 +95,8 @@ static int busy_config(void)
 	memcpy(text, "[advice]\n", 9);
 	for (size_t i = 9; i + 3 <= IDENTITY_LIMIT_BYTES; i += 3)
 		memcpy(text + i, "a=\n", 3);
-	fd = role_config(text, IDENTITY_LIMIT_BYTES);
+	fd = identity_config(text, IDENTITY_LIMIT_BYTES);
 	free(text);
-	assert_true(fd >= 0);
 	return fd;
 }
 
@@ -241,7 +256,7 @@ static void role_has_no_environment(void **state)
 static void answer_is_sealed(void **state)
 {
 	static const char text[] = "[user]\nname = x\n[core]\neditor = y\n";
-	int config_fd = role_config(text, sizeof(text) - 1);
+	int config_fd = identity_config(text, sizeof(text) - 1);
 	struct role role = start(config_fd);
 	struct message message;
 	char result[64] = "";
@@ -306,7 +321,7 @@ static void failures_are_errors(void **state)
 
 static void started_with_closed_standard_descriptors(void **state)
 {
-	int config_fd = role_config("[user]\nname = x\n", 16), ends[2], status;
+	int config_fd = identity_config("[user]\nname = x\n", 16), ends[2], status;
 	pid_t child;
 
 	(void)state;

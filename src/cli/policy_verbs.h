@@ -1,0 +1,6 @@
+/* The words of `bawn policy`: each is a verb of its own table, in a file of its name. */
+#pragma once
+
+#include "cli/options.h"
+
+extern const struct verb verb_policy_check;

@@ -1,0 +1,595 @@
+/* Lists of a policy file: values, and rules with fields; rules held against each other. */
+#include "policy/document_internal.h"
+
+#include "base/arena.h"
+#include "base/path.h"
+#include "base/quantity.h"
+#include "policy/danger.h"
+#include "policy/glob.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of one rule, all lists together. */
+#define DETAIL_LIMIT 256
+
+#define COMMON                                                                   \
+	{ "id", VALUE_ID, false, false, "", "what explanations call the rule" }, \
+	{                                                                        \
+		"reason", VALUE_TEXT, false, false, "", "why, for people"        \
+	}
+
+static const struct document_field path_fields[] = {
+	{ "path", VALUE_PATH, false, true, "", "from / or ~/ on, without wildcards" },
+	{ "match", VALUE_PATH, true, false, "", "paths that the rule must cover" },
+	{ "not_match", VALUE_PATH, true, false, "", "paths that it must not cover" },
+	COMMON,
+};
+static const struct document_field pattern_fields[] = {
+	{ "name", VALUE_PATTERN, false, true, "",
+	  "a path, a name below the workspace, or a glob: ? * ** [set]" },
+	{ "match", VALUE_PATTERN, true, false, "", "paths that the rule must cover" },
+	{ "not_match", VALUE_PATTERN, true, false, "", "paths that it must not cover" },
+	COMMON,
+};
+static const struct document_field device_fields[] = {
+	{ "path", VALUE_DEVICE, false, true, "", "below /dev" },
+	COMMON,
+};
+static const struct document_field program_fields[] = {
+	{ "program", VALUE_PROGRAM, false, true, "", "a name, or a path from / on" },
+	{ "match", VALUE_TEXT, true, false, "", "commands that the rule must cover" },
+	{ "not_match", VALUE_TEXT, true, false, "", "commands that it must not cover" },
+	COMMON,
+};
+static const struct document_field network_fields[] = {
+	{ "host", VALUE_HOST, false, true, "", "a name, *.name, or an IPv4 address" },
+	{ "ports", VALUE_PORT, true, false, "", "default: 443" },
+	{ "protocol", VALUE_WORD, false, false, "tcp udp tls http https ssh git",
+	  "what is spoken" },
+	{ "methods", VALUE_WORD, true, false, "GET HEAD OPTIONS POST PUT PATCH DELETE",
+	  "HTTP methods" },
+	{ "paths", VALUE_URL_PATH, true, false, "", "HTTP paths; * stands for any run" },
+	{ "tool", VALUE_PROGRAM, false, false, "", "the program that may connect" },
+	{ "purpose", VALUE_TEXT, false, false, "", "what for" },
+	{ "from", VALUE_DATE, false, false, "", "the first day, UTC" },
+	{ "until", VALUE_DATE, false, false, "", "the last day, UTC" },
+	{ "max-bytes", VALUE_SIZE, false, false, "", "bytes of a task" },
+	{ "max-requests", VALUE_COUNT, false, false, "", "requests of a task" },
+	{ "inspect", VALUE_BOOL, false, false, "", "look into TLS" },
+	{ "match", VALUE_TEXT, true, false, "", "HOST:PORT that the rule must cover" },
+	{ "not_match", VALUE_TEXT, true, false, "", "HOST:PORT that it must not cover" },
+	COMMON,
+};
+static const struct document_field credential_fields[] = {
+	{ "name", VALUE_TEXT, false, true, "", "what it is called in the store" },
+	{ "host", VALUE_HOST, false, true, "", "where it may be used" },
+	{ "ports", VALUE_PORT, true, false, "", "default: 443" },
+	{ "methods", VALUE_WORD, true, false, "GET HEAD OPTIONS POST PUT PATCH DELETE",
+	  "HTTP methods" },
+	{ "paths", VALUE_URL_PATH, true, false, "", "HTTP paths" },
+	{ "tool", VALUE_PROGRAM, false, false, "", "the program that may use it" },
+	{ "scopes", VALUE_TEXT, true, false, "", "what it may be used for" },
+	{ "until", VALUE_DATE, false, false, "", "the last day, UTC" },
+	COMMON,
+};
+static const struct document_field target_fields[] = {
+	{ "label", VALUE_TEXT, false, true, "", "such as production or customer-data" },
+	{ "hosts", VALUE_HOST, true, false, "", "names, *.name" },
+	{ "paths", VALUE_PATTERN, true, false, "", "paths and globs" },
+	COMMON,
+};
+static const struct document_field exception_fields[] = {
+	{ "command", VALUE_TEXT, false, true, "", "the command, word for word" },
+	{ "owner", VALUE_TEXT, false, true, "", "who answers for it" },
+	{ "reason", VALUE_TEXT, false, true, "", "why" },
+	{ "expires", VALUE_DATE, false, true, "", "the last day, UTC" },
+	{ "id", VALUE_ID, false, false, "", "what explanations call the rule" },
+};
+
+static const struct {
+	enum document_value item;
+	struct document_fields fields;
+} shapes[DOCUMENT_SHAPES] = {
+#define ROWS(array) array, sizeof(array) / sizeof((array)[0])
+	[DOCUMENT_SHAPE_TEXTS] = { VALUE_TEXT, { 0 } },
+	[DOCUMENT_SHAPE_WORDS] = { VALUE_WORD, { 0 } },
+	[DOCUMENT_SHAPE_NAMES] = { VALUE_NAME, { 0 } },
+	[DOCUMENT_SHAPE_PATHS] = { VALUE_PATH, { ROWS(path_fields), true } },
+	[DOCUMENT_SHAPE_PATTERNS] = { VALUE_PATTERN, { ROWS(pattern_fields), true } },
+	[DOCUMENT_SHAPE_DEVICES] = { VALUE_DEVICE, { ROWS(device_fields), true } },
+	[DOCUMENT_SHAPE_PROGRAMS] = { VALUE_PROGRAM, { ROWS(program_fields), true } },
+	[DOCUMENT_SHAPE_NETWORK] = { VALUE_HOST, { ROWS(network_fields), false } },
+	[DOCUMENT_SHAPE_CREDENTIAL] = { VALUE_TEXT, { ROWS(credential_fields), false } },
+	[DOCUMENT_SHAPE_TARGET] = { VALUE_TEXT, { ROWS(target_fields), false } },
+	[DOCUMENT_SHAPE_EXCEPTION] = { VALUE_TEXT, { ROWS(exception_fields), false } },
+#undef ROWS
+};
+
+const struct document_fields *document_fields(enum document_shape shape)
+{
+	return &shapes[shape].fields;
+}
+
+enum document_value document_item(enum document_shape shape)
+{
+	return shapes[shape].item;
+}
+
+static const struct document_field *find_field(const struct document_fields *fields,
+					       const char *name)
+{
+	for (size_t i = 0; i < fields->count; i++)
+		if (strcmp(fields->rows[i].name, name) == 0)
+			return &fields->rows[i];
+	return NULL;
+}
+
+static void add_detail(struct document_reading *reading, struct document_statement *statement,
+		       const struct document_field *field, const struct outline_node *node)
+{
+	const char *text =
+		document_take(reading, node, field->value, field->words, field->name, NULL);
+	struct document_detail *grown;
+
+	if (!text)
+		return;
+	if (statement->detail_count >= DETAIL_LIMIT) {
+		document_fault_at(reading, node, "more than %d values in one rule", DETAIL_LIMIT);
+		return;
+	}
+	grown = arena_push(reading->arena, (void *)(uintptr_t)statement->details,
+			   statement->detail_count, sizeof(*grown));
+	if (!grown)
+		return;
+	grown[statement->detail_count++] = (struct document_detail){ field->name, text };
+	statement->details = grown;
+}
+
+static void read_field(struct document_reading *reading, struct document_statement *statement,
+		       const struct document_field *field, const struct outline_node *value)
+{
+	const struct outline *outline = reading->outline;
+
+	if (!field->many) {
+		add_detail(reading, statement, field, value);
+		return;
+	}
+	if (value->kind != OUTLINE_LIST) {
+		document_fault_at(reading, value, "%s takes a list: [...]", field->name);
+		return;
+	}
+	for (const struct outline_node *node = outline_first(outline, value);
+	     node && document_goes_on(reading); node = outline_next(outline, value, node))
+		add_detail(reading, statement, field, node);
+}
+
+static void refuse_field(struct document_reading *reading, enum document_key key,
+			 const struct outline_node *node, const struct document_fields *fields)
+{
+	const char *names[32];
+	size_t count = 0;
+
+	for (size_t i = 0; i < fields->count && count < sizeof(names) / sizeof(names[0]); i++)
+		names[count++] = fields->rows[i].name;
+	document_fault_at(reading, node, "unknown key \"%.64s\" in a rule of %s%s", node->text,
+			  document_key(key)->path,
+			  document_hint(reading, node->text, names, count));
+}
+
+/* Where a rule names its first field twice, the rule has it twice. */
+static bool has_before(const struct outline *outline, const struct outline_node *map,
+		       const struct outline_node *key)
+{
+	for (const struct outline_node *node = outline_first(outline, map); node != key;
+	     node = outline_next(outline, map, outline_next(outline, map, node)))
+		if (strcmp(node->text, key->text) == 0)
+			return true;
+	return false;
+}
+
+static void read_rule(struct document_reading *reading, enum document_key key,
+		      const struct outline_node *map, const struct document_fields *fields)
+{
+	const struct outline *outline = reading->outline;
+	struct document_statement made = { 0 }, *statement;
+	const char *subject = NULL;
+
+	for (size_t i = 0; i < fields->count; i++)
+		if (fields->rows[i].needed && !outline_find(outline, map, fields->rows[i].name))
+			document_fault_at(reading, map, "a rule of %s lacks \"%s\": %s",
+					  document_key(key)->path, fields->rows[i].name,
+					  fields->rows[i].help);
+	for (const struct outline_node *node = outline_first(outline, map), *value;
+	     node && document_goes_on(reading); node = outline_next(outline, map, value)) {
+		const struct document_field *field = find_field(fields, node->text);
+
+		value = outline_next(outline, map, node);
+		if (!field)
+			refuse_field(reading, key, node, fields);
+		else if (has_before(outline, map, node))
+			document_fault_at(reading, node, "\"%s\" stands twice in one rule",
+					  node->text);
+		else if (field == fields->rows)
+			subject = document_take(reading, value, field->value, field->words,
+						field->name, NULL);
+		else
+			read_field(reading, &made, field, value);
+	}
+	statement = subject ? document_add(reading, key, map, subject) : NULL;
+	if (!statement)
+		return;
+	statement->details = made.details;
+	statement->detail_count = made.detail_count;
+	for (size_t i = 0; i < made.detail_count; i++)
+		if (strcmp(made.details[i].field, "id") == 0)
+			statement->rule.id = made.details[i].text;
+}
+
+void document_read_list(struct document_reading *reading, enum document_key key,
+			const struct outline_node *list)
+{
+	const struct outline *outline = reading->outline;
+	const struct document_key_text *text = document_key(key);
+	const struct document_fields *fields = document_fields(text->shape);
+
+	for (const struct outline_node *node = outline_first(outline, list);
+	     node && document_goes_on(reading); node = outline_next(outline, list, node)) {
+		const char *value;
+
+		if (fields->count && node->kind == OUTLINE_MAP) {
+			read_rule(reading, key, node, fields);
+			continue;
+		}
+		if (fields->count && !fields->has_short_form) {
+			document_fault_at(reading, node, "a rule of %s is a map, as in {%s: ...}",
+					  text->path, fields->rows[0].name);
+			continue;
+		}
+		value = document_take(reading, node, document_item(text->shape), text->words,
+				      text->path, NULL);
+		if (value)
+			(void)document_add(reading, key, node, value);
+	}
+}
+
+/* What narrows a rule, beside what only people read. */
+static bool is_narrowing(const struct document_detail *detail)
+{
+	static const char *const words[] = { "id",    "reason",	   "purpose",
+					     "match", "not_match", "inspect" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(detail->field, words[i]) == 0)
+			return false;
+	return true;
+}
+
+static bool is_narrowed(const struct document_statement *statement)
+{
+	for (size_t i = 0; i < statement->detail_count; i++)
+		if (is_narrowing(&statement->details[i]))
+			return true;
+	return false;
+}
+
+static void unreachable(struct document_reading *reading,
+			const struct document_statement *statement,
+			const struct document_statement *by, const char *why)
+{
+	document_fault(reading, statement->rule.line, statement->column,
+		       "unreachable: %s %.200s never decides anything: line %u %s",
+		       document_key(statement->key)->path,
+		       statement->name ? statement->name : statement->text, by->rule.line, why);
+}
+
+bool document_host_covers(const char *pattern, const char *host)
+{
+	size_t length, suffix;
+
+	if (strcmp(pattern, host) == 0)
+		return true;
+	if (strncmp(pattern, "*.", 2) != 0)
+		return false;
+	if (strncmp(host, "*.", 2) == 0)
+		host++;
+	length = strlen(host);
+	suffix = strlen(pattern + 1);
+	return length > suffix && strcmp(host + length - suffix, pattern + 1) == 0;
+}
+
+static bool port_is_in(const char *range, uint64_t port)
+{
+	const char *dash = strchr(range, '-');
+	uint64_t from = strtoull(range, NULL, 10);
+
+	return port >= from && port <= (dash ? strtoull(dash + 1, NULL, 10) : from);
+}
+
+static bool network_covers(const struct document_statement *rule, const char *host, uint64_t port)
+{
+	bool has_ports = false, has_port = false;
+
+	for (size_t i = 0; i < rule->detail_count; i++) {
+		if (strcmp(rule->details[i].field, "ports") != 0)
+			continue;
+		has_ports = true;
+		has_port |= port_is_in(rule->details[i].text, port);
+	}
+	return document_host_covers(rule->text, host) && (has_ports ? has_port : port == 443);
+}
+
+/* Whether the pattern matches the path or something that the path lies in. */
+static bool pattern_covers(const char *pattern, const char *path)
+{
+	char above[PATH_LIMIT_BYTES];
+	size_t length = strlen(path);
+
+	if (length >= sizeof(above))
+		return false;
+	memcpy(above, path, length + 1);
+	for (char *slash; above[0]; *slash = '\0') {
+		if (glob_is_pattern(pattern) ? glob_match(pattern, above) :
+					       strcmp(pattern, above) == 0)
+			return true;
+		slash = strrchr(above, '/');
+		if (!slash)
+			break;
+	}
+	return false;
+}
+
+static bool name_covers(const char *name, const char *path)
+{
+	/* a relative example stands in a workspace */
+	if (name[0] == '/')
+		return path[0] == '/' && pattern_covers(name + 1, path + 1);
+	return path[0] != '/' && pattern_covers(name, path);
+}
+
+static bool program_covers(const char *program, const char *command)
+{
+	size_t length = strcspn(command, " \t");
+	const char *word = command;
+
+	if (program[0] != '/')
+		for (size_t i = 0; i < length; i++)
+			if (command[i] == '/')
+				word = command + i + 1;
+	length -= (size_t)(word - command);
+	return strlen(program) == length && strncmp(program, word, length) == 0;
+}
+
+/* False where the example has no proper form: a fault. */
+static bool network_example(struct document_reading *reading, const struct document_statement *rule,
+			    const char *example, bool *ret_covers)
+{
+	const char *colon = strrchr(example, ':');
+	char *host = colon ? arena_copy_bytes(reading->arena, example, (size_t)(colon - example)) :
+			     NULL;
+	uint64_t port = 0;
+
+	if (!host || quantity_count(colon + 1, &port) < 0 || port < 1 || port > 65535) {
+		document_fault(reading, rule->rule.line, rule->column,
+			       "example %.200s: HOST:PORT, as in example.org:443", example);
+		return false;
+	}
+	*ret_covers = network_covers(rule, host, port);
+	return true;
+}
+
+static void check_example(struct document_reading *reading, const struct document_statement *rule,
+			  const struct document_detail *example)
+{
+	bool wanted = strcmp(example->field, "match") == 0, covers = false;
+
+	if (!wanted && strcmp(example->field, "not_match") != 0)
+		return;
+	switch (document_key(rule->key)->shape) {
+	case DOCUMENT_SHAPE_PATHS:
+		covers = path_is_under(example->text, rule->text);
+		break;
+	case DOCUMENT_SHAPE_PATTERNS:
+		covers = name_covers(rule->text, example->text);
+		break;
+	case DOCUMENT_SHAPE_PROGRAMS:
+		covers = program_covers(rule->text, example->text);
+		break;
+	default:
+		if (!network_example(reading, rule, example->text, &covers))
+			return;
+	}
+	if (covers != wanted)
+		document_fault(reading, rule->rule.line, rule->column,
+			       "the rule's example does not hold: %s %.120s %s %.200s",
+			       document_key(rule->key)->path, rule->text,
+			       covers ? "covers" : "does not cover", example->text);
+}
+
+static void check_danger(struct document_reading *reading, const struct document_statement *rule)
+{
+	const char *danger = danger_of_path(rule->text,
+					    rule->key == DOCUMENT_WRITE ? PATH_WRITE : PATH_READ,
+					    reading->facts->home, NULL);
+
+	if (danger)
+		document_fault(reading, rule->rule.line, rule->column, "%s %.200s: over-broad: %s",
+			       document_key(rule->key)->path, rule->text, danger);
+}
+
+/* What beats a rule wherever it speaks. */
+static const char *beats(const struct document_statement *by, const struct document_statement *rule)
+{
+	bool shows = rule->key == DOCUMENT_READ || rule->key == DOCUMENT_WRITE;
+
+	if (by->key == DOCUMENT_HIDE && shows && by->text[0] == '/')
+		return name_covers(by->text, rule->text) ? "hides it, and hiding beats showing" :
+							   NULL;
+	if (by->key == DOCUMENT_NET_DENY && rule->key == DOCUMENT_NET_ALLOW && !is_narrowed(by))
+		return document_host_covers(by->text, rule->text) ?
+			       "denies it, and deny beats allow" :
+			       NULL;
+	if (by->key == DOCUMENT_EXEC_DENY && rule->key == DOCUMENT_EXEC_ALLOW)
+		return strcmp(by->text, rule->text) == 0 ? "denies it, and deny beats allow" : NULL;
+	if (by->key == DOCUMENT_NET_ALLOW && rule->key == DOCUMENT_NET_ALLOW && !is_narrowed(by))
+		return strcmp(by->text, rule->text) != 0 &&
+				       document_host_covers(by->text, rule->text) ?
+			       "allows all of it" :
+			       NULL;
+	if (by->key == DOCUMENT_PASS && rule->key == DOCUMENT_SET)
+		return strcmp(by->text, rule->name) == 0 ? "passes the caller's value" : NULL;
+	return NULL;
+}
+
+static bool may_beat(enum document_key key)
+{
+	return key == DOCUMENT_HIDE || key == DOCUMENT_NET_DENY || key == DOCUMENT_EXEC_DENY ||
+	       key == DOCUMENT_NET_ALLOW || key == DOCUMENT_PASS;
+}
+
+static int compare_details(const struct document_statement *a, const struct document_statement *b)
+{
+	for (size_t i = 0; i < a->detail_count && i < b->detail_count; i++) {
+		int order = strcmp(a->details[i].field, b->details[i].field);
+
+		if (!order)
+			order = strcmp(a->details[i].text, b->details[i].text);
+		if (order)
+			return order;
+	}
+	return a->detail_count < b->detail_count ? -1 : a->detail_count > b->detail_count;
+}
+
+/* By what a rule says, and then by where it stands. */
+static int compare(const void *first, const void *second)
+{
+	const struct document_statement *a = *(const struct document_statement *const *)first;
+	const struct document_statement *b = *(const struct document_statement *const *)second;
+	int order = (a->key > b->key) - (a->key < b->key);
+
+	if (!order)
+		order = strcmp(a->text, b->text);
+	if (!order && a->name && b->name)
+		order = strcmp(a->name, b->name);
+	if (!order && document_key(a->key)->shape >= DOCUMENT_SHAPE_NETWORK)
+		order = compare_details(a, b);
+	if (!order)
+		order = (a > b) - (a < b);
+	return order;
+}
+
+static bool says_the_same(const struct document_statement *a, const struct document_statement *b)
+{
+	if (a->key != b->key || strcmp(a->text, b->text) != 0 ||
+	    document_key(a->key)->shape == DOCUMENT_SHAPE_SET)
+		return false;
+	return document_key(a->key)->shape < DOCUMENT_SHAPE_NETWORK || compare_details(a, b) == 0;
+}
+
+static int compare_ids(const void *first, const void *second)
+{
+	const struct document_statement *a = *(const struct document_statement *const *)first;
+	const struct document_statement *b = *(const struct document_statement *const *)second;
+	int order = strcmp(a->rule.id, b->rule.id);
+
+	return order ? order : (a > b) - (a < b);
+}
+
+/* An id that somebody wrote, not one made of the key. */
+static bool has_own_id(const struct document_statement *statement)
+{
+	return statement->rule.id != document_key(statement->key)->path;
+}
+
+static void check_repeated(struct document_reading *reading)
+{
+	struct document *document = reading->document;
+	const struct document_statement **sorted =
+		arena_array(reading->arena, document->count + 1, sizeof(*sorted));
+
+	if (!sorted || document->count < 2)
+		return;
+	for (size_t i = 0; i < document->count; i++)
+		sorted[i] = &document->statements[i];
+	qsort(sorted, document->count, sizeof(*sorted), compare);
+	for (size_t i = 1; i < document->count; i++)
+		if (says_the_same(sorted[i - 1], sorted[i]))
+			unreachable(reading, sorted[i], sorted[i - 1], "says the same");
+	qsort(sorted, document->count, sizeof(*sorted), compare_ids);
+	for (size_t i = 1; i < document->count; i++)
+		if (has_own_id(sorted[i]) &&
+		    strcmp(sorted[i - 1]->rule.id, sorted[i]->rule.id) == 0)
+			document_fault(reading, sorted[i]->rule.line, sorted[i]->column,
+				       "id \"%s\" is that of line %u too", sorted[i]->rule.id,
+				       sorted[i - 1]->rule.line);
+}
+
+static void check_beaten(struct document_reading *reading)
+{
+	const struct document *document = reading->document;
+
+	for (size_t i = 0; i < document->count; i++) {
+		if (!may_beat(document->statements[i].key))
+			continue;
+		for (size_t j = 0; j < document->count && document_goes_on(reading); j++) {
+			const char *why =
+				i == j ? NULL :
+					 beats(&document->statements[i], &document->statements[j]);
+
+			if (why)
+				unreachable(reading, &document->statements[j],
+					    &document->statements[i], why);
+		}
+	}
+}
+
+static const char *detail(const struct document_statement *rule, const char *field)
+{
+	for (size_t i = 0; i < rule->detail_count; i++)
+		if (strcmp(rule->details[i].field, field) == 0)
+			return rule->details[i].text;
+	return NULL;
+}
+
+/* A window of time that is over before it opens. */
+static void check_window(struct document_reading *reading, const struct document_statement *rule)
+{
+	const char *from = detail(rule, "from"), *until = detail(rule, "until");
+
+	if (from && until && strcmp(from, until) > 0)
+		document_fault(reading, rule->rule.line, rule->column,
+			       "unreachable: it ends on %s, before it begins on %s", until, from);
+}
+
+/* How long a live task lives means nothing where there is none. */
+static void check_tasks(struct document_reading *reading)
+{
+	static const enum document_key keys[] = { DOCUMENT_TASKS_IDLE, DOCUMENT_TASKS_LIFETIME };
+	const struct document_statement *live =
+		document_find(reading->document, DOCUMENT_TASKS_LIVE);
+
+	for (size_t i = 0; live && !live->value && i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct document_statement *rule = document_find(reading->document, keys[i]);
+
+		if (rule)
+			unreachable(reading, rule, live, "allows no live task");
+	}
+}
+
+void document_check_rules(struct document_reading *reading)
+{
+	const struct document *document = reading->document;
+
+	for (size_t i = 0; i < document->count && document_goes_on(reading); i++) {
+		const struct document_statement *rule = &document->statements[i];
+
+		if (rule->key == DOCUMENT_READ || rule->key == DOCUMENT_WRITE)
+			check_danger(reading, rule);
+		for (size_t j = 0; j < rule->detail_count; j++)
+			check_example(reading, rule, &rule->details[j]);
+		check_window(reading, rule);
+	}
+	check_tasks(reading);
+	check_repeated(reading);
+	check_beaten(reading);
+}

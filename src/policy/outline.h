@@ -1,0 +1,72 @@
+/*
+ * A YAML text as flat nodes: what a policy file says before anybody asks what it means. Pure.
+ *
+ * outline_parse() reads the text by libyaml, in bawn-parse alone (main/bawn-parse.c), and writes
+ * the nodes as bytes; outline_read() reads those back where they are used, as foreign as the text.
+ * Only the plain part of YAML is taken: one document of maps, lists and text. Anchors, aliases,
+ * tags, directives, merge keys and keys that are no words are faults, with their place.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct buffer;
+
+/* A policy of a thousand rules has 100 KB; nobody reads a larger one. */
+#define OUTLINE_LIMIT_BYTES (1024u * 1024)
+#define OUTLINE_LIMIT_NODES 65536u
+/* A rule's examples lie at depth 5. */
+#define OUTLINE_LIMIT_DEPTH 16u
+/* Of the bytes that come back: each node's numbers, and all text once more. */
+#define OUTLINE_LIMIT_RESULT_BYTES (8u * 1024 * 1024)
+
+enum outline_kind {
+	OUTLINE_TEXT,
+	OUTLINE_MAP, /* its children: a key (OUTLINE_TEXT), its value, a key, ... */
+	OUTLINE_LIST,
+	OUTLINE_KIND_COUNT,
+};
+
+/* In the order of the text: behind a node come those below it, up to `end`. */
+struct outline_node {
+	enum outline_kind kind;
+	bool is_plain;	       /* OUTLINE_TEXT: it stands without quotes */
+	uint32_t line, column; /* from 1; columns in characters */
+	uint32_t end;	       /* index of the first node that is not below it */
+	const char *text;      /* OUTLINE_TEXT; else "" */
+};
+
+struct outline_fault {
+	uint32_t line, column;
+	const char *text; /* NULL: none */
+};
+
+struct outline {
+	struct outline_node *nodes; /* nodes[0] is the whole */
+	size_t count;		    /* 0: there is a fault */
+	struct outline_fault fault;
+};
+
+/*
+ * Appends the bytes of the text's outline, or of its first fault. Only what was built without
+ * memory is negative: -ENOMEM.
+ */
+int outline_parse(const char *text, size_t length, struct buffer *buffer);
+
+/* -EBADMSG for bytes that outline_parse() would not have written, -ENOMEM. */
+int outline_read(const void *bytes, size_t length, struct arena *arena,
+		 struct outline *ret_outline);
+
+/* The value of the map's key, or NULL. */
+const struct outline_node *outline_find(const struct outline *outline,
+					const struct outline_node *map, const char *key);
+
+/* The first node below a map or list, and the one behind it; NULL at the end of `parent`. */
+const struct outline_node *outline_first(const struct outline *outline,
+					 const struct outline_node *parent);
+const struct outline_node *outline_next(const struct outline *outline,
+					const struct outline_node *parent,
+					const struct outline_node *node);

@@ -1,0 +1,19 @@
+/*
+ * Answers of a role that are kept in the state directory, by the name of what they were made from:
+ * a start asks the role only for what is new. Losing one costs a role and nothing else.
+ */
+#pragma once
+
+#include <stddef.h>
+
+struct arena;
+
+/* Opens (and makes) the folder of answers: a descriptor, or a negative errno. */
+int kept_open(int state_fd, const char *folder);
+
+/* The answer's bytes, the arena's with a NUL behind them; NULL where there is none of ours. */
+char *kept_read(int folder_fd, const char *name, size_t limit_bytes, struct arena *arena,
+		size_t *ret_length);
+
+/* Keeps an answer, and at most `others` of those before it; which of them is of no matter. */
+void kept_write(int folder_fd, const char *name, const void *bytes, size_t length, unsigned others);

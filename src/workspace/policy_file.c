@@ -1,0 +1,227 @@
+#include "workspace/policy_file.h"
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/sha256.h"
+#include "ipc/parse.h"
+#include "ipc/role.h"
+#include "policy/outline.h"
+#include "policy/preset.h"
+#include "workspace/host.h"
+#include "workspace/kept.h"
+#include "workspace/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Raised when the same text gives another outline. */
+#define OUTLINE_VERSION 1u
+/* Files that one person uses in turns. */
+#define OUTLINES_KEPT 16u
+#define FOLDER "outlines"
+
+static int check_directory(const struct host *host, const char *path, struct arena *arena,
+			   struct error *error)
+{
+	const char *parent = path_parent(arena, path);
+	struct stat status;
+
+	if (!parent || stat(parent, &status) < 0)
+		return error_errno(error, parent ? errno : ENOMEM, "the policy file %s", path);
+	if (status.st_uid != host->uid && status.st_uid != 0)
+		return error_set(error, EPERM,
+				 "the policy file %s lies in a directory of another user (uid %u), "
+				 "who could put another one there",
+				 path, status.st_uid);
+	if ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX))
+		return error_set(error, EPERM,
+				 "the policy file %s lies in a directory that everybody can write; "
+				 "chmod o-w %s",
+				 path, parent);
+	return 0;
+}
+
+static int check_file(const struct host *host, const char *path, const struct stat *status,
+		      struct error *error)
+{
+	if (!S_ISREG(status->st_mode))
+		return error_set(error, EINVAL, "the policy %s is no regular file", path);
+	if (status->st_uid != host->uid && status->st_uid != 0)
+		return error_set(error, EPERM,
+				 "the policy file %s belongs to another user (uid %u); copy it to "
+				 "a file of your own",
+				 path, status->st_uid);
+	if (status->st_mode & S_IWOTH)
+		return error_set(error, EPERM,
+				 "the policy file %s can be written by everybody; chmod o-w it",
+				 path);
+	if ((status->st_mode & S_IWGRP) && status->st_gid != host->gid)
+		return error_set(error, EPERM,
+				 "the policy file %s can be written by another group (gid %u); "
+				 "chmod g-w it",
+				 path, status->st_gid);
+	if (status->st_size > (off_t)OUTLINE_LIMIT_BYTES)
+		return error_set(error, EFBIG, "the policy file %s is larger than %u bytes", path,
+				 OUTLINE_LIMIT_BYTES);
+	return 0;
+}
+
+static int read_file(const struct host *host, const char *path, struct arena *arena,
+		     struct policy_file *file, struct error *error)
+{
+	int CLEANUP_FD fd = -1;
+	const char *here = "/";
+	struct stat status;
+	ssize_t length;
+	char *text;
+	int result = path_is_absolute(path) ? 0 : root_resolve(".", arena, &here, error);
+
+	if (result == 0)
+		result = root_resolve(path, arena, &file->path, error);
+	if (result < 0)
+		return error_context(error, "the policy file");
+	/* NULL with ".." in it: the real path alone is judged then */
+	file->given = path_clean(arena, here, path);
+	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return error_errno(error, errno, "the policy file %s", file->path);
+	result = check_file(host, file->path, &status, error);
+	if (result == 0)
+		result = check_directory(host, file->path, arena, error);
+	if (result < 0)
+		return result;
+	text = arena_allocate(arena, OUTLINE_LIMIT_BYTES + 2);
+	length = text ? fd_read_all(fd, text, OUTLINE_LIMIT_BYTES + 1) : -ENOMEM;
+	if (length < 0)
+		return error_errno(error, (int)length, "the policy file %s", file->path);
+	file->text = text;
+	file->length = (size_t)length;
+	return 0;
+}
+
+static void name_outline(const struct policy_file *file, char name[static SHA256_HEX_BYTES])
+{
+	static const uint32_t version = OUTLINE_VERSION;
+	unsigned char digest[SHA256_BYTES];
+	struct sha256 hash;
+
+	sha256_begin(&hash);
+	sha256_update(&hash, &version, sizeof(version));
+	sha256_update(&hash, file->text, file->length);
+	sha256_end(&hash, digest);
+	sha256_hex(digest, name);
+}
+
+static int ask_outline(const struct policy_file *file, struct arena *arena, char **ret_bytes,
+		       size_t *ret_length, struct error *error)
+{
+	static const struct parse_order order = { PARSE_OUTLINE };
+	char *config = arena_allocate(arena, sizeof(order) + file->length);
+	int CLEANUP_FD config_fd = -1;
+
+	if (!config)
+		return error_errno(error, ENOMEM, "reading the policy");
+	memcpy(config, &order, sizeof(order));
+	memcpy(config + sizeof(order), file->text, file->length);
+	config_fd = role_config(config, sizeof(order) + file->length);
+	if (config_fd < 0)
+		return error_errno(error, config_fd, "reading the policy");
+	return parse_ask(config_fd, PARSE_OUTLINE_RESULT, OUTLINE_LIMIT_RESULT_BYTES, arena,
+			 ret_bytes, ret_length, error);
+}
+
+/* The outline that is kept, or a new one by the role. */
+static int make_outline(const struct policy_file *file, int state_fd, struct arena *arena,
+			struct outline *ret_outline, struct error *error)
+{
+	int CLEANUP_FD folder_fd = state_fd < 0 ? -1 : kept_open(state_fd, FOLDER);
+	char name[SHA256_HEX_BYTES];
+	char *bytes = NULL;
+	size_t length = 0;
+	int result;
+
+	name_outline(file, name);
+	if (folder_fd >= 0)
+		bytes = kept_read(folder_fd, name, OUTLINE_LIMIT_RESULT_BYTES, arena, &length);
+	if (bytes && outline_read(bytes, length, arena, ret_outline) == 0)
+		return 0;
+	result = ask_outline(file, arena, &bytes, &length, error);
+	if (result < 0)
+		return error_context(error, "reading the policy");
+	result = outline_read(bytes, length, arena, ret_outline);
+	if (result < 0)
+		return error_errno(error, result, "what bawn-parse made of the policy");
+	if (folder_fd >= 0)
+		kept_write(folder_fd, name, bytes, length, OUTLINES_KEPT);
+	return 0;
+}
+
+static int understand(const struct host *host, const char *name, int state_fd, struct arena *arena,
+		      struct policy_file *file, struct document_faults *faults, struct error *error)
+{
+	const struct document_facts facts = { .file = name, .home = host->home };
+	struct outline outline;
+	int result = make_outline(file, state_fd, arena, &outline, error);
+
+	if (result < 0)
+		return result;
+	result = document_read(&outline, &facts, arena, &file->document, faults);
+	if (result == -EINVAL)
+		return error_set(error, EINVAL, "%s:%u:%u: %s%s", name, faults->rows[0].line,
+				 faults->rows[0].column, faults->rows[0].text,
+				 faults->count > 1 ? " (and more; `bawn policy check` tells all)" :
+						     "");
+	return result < 0 ? error_errno(error, result, "reading the policy") : 0;
+}
+
+int policy_file_load(const struct host *host, const char *path, int state_fd, struct arena *arena,
+		     struct policy_file *ret_file, struct document_faults *faults,
+		     struct error *error)
+{
+	struct policy_file file = { 0 };
+	int result;
+
+	faults->count = 0;
+	result = read_file(host, path, arena, &file, error);
+	if (result == 0)
+		result = understand(host, file.path, state_fd, arena, &file, faults, error);
+	if (result == 0)
+		*ret_file = file;
+	return result;
+}
+
+int policy_file_preset(const struct host *host, const char *name, int state_fd, struct arena *arena,
+		       struct policy_file *ret_file, struct error *error)
+{
+	struct document_faults faults;
+	struct policy_file file = { 0 };
+	struct preset preset;
+	const char *called;
+	int result;
+
+	if (!preset_find(name, &preset)) {
+		size_t count;
+		const char *const *names =
+			document_split(arena, document_key(DOCUMENT_PRESET)->words, &count);
+		const char *nearest = document_nearest(name, names, count);
+
+		return error_set(error, EINVAL, "no preset \"%.40s\"%s%s%s; there are: %s", name,
+				 nearest ? "; the nearest is \"" : "", nearest ? nearest : "",
+				 nearest ? "\"" : "", document_key(DOCUMENT_PRESET)->words);
+	}
+	file.text = arena_copy_bytes(arena, preset.text, preset.length);
+	file.length = preset.length;
+	called = arena_format(arena, "preset %s", preset.name);
+	if (!file.text || !called)
+		return error_errno(error, ENOMEM, "the preset %s", name);
+	result = understand(host, called, state_fd, arena, &file, &faults, error);
+	if (result == 0)
+		*ret_file = file;
+	return result;
+}

@@ -1,0 +1,35 @@
+/*
+ * Policy files and presets, from the disk to a document (policy/document.h).
+ *
+ * A file must be nobody else's to change: a regular file of the caller's or root's, written by no
+ * other user, in a directory that others cannot change. Where it may not lie (in what a task can
+ * write) is judged by whoever knows the view. The text is read by bawn-parse; its outline is kept
+ * in the state directory by the text's hash.
+ */
+#pragma once
+
+#include "policy/document.h"
+
+struct arena;
+struct error;
+struct host;
+
+struct policy_file {
+	struct document document;
+	const char *text; /* as it was read; NUL-ended */
+	size_t length;
+	const char *path;  /* without links; NULL: a preset */
+	const char *given; /* clean, links as they were written; NULL: a preset */
+};
+
+/*
+ * state_fd -1: nothing is kept. -EINVAL with faults where the text is wrong: then the error has the
+ * first one. -EPERM for a file of somebody else, -ENOENT and so on.
+ */
+int policy_file_load(const struct host *host, const char *path, int state_fd, struct arena *arena,
+		     struct policy_file *ret_file, struct document_faults *faults,
+		     struct error *error);
+
+/* A built-in one; -EINVAL where there is none of the name. */
+int policy_file_preset(const struct host *host, const char *name, int state_fd, struct arena *arena,
+		       struct policy_file *ret_file, struct error *error);
