@@ -1,9 +1,6 @@
 #include "base/sha1.h"
 
-#include <stdint.h>
 #include <string.h>
-
-#define BLOCK_BYTES 64
 
 static uint32_t rotate(uint32_t value, unsigned count)
 {
@@ -61,22 +58,58 @@ static void add_block(uint32_t state[static 5], const unsigned char *block)
 	state[4] += e;
 }
 
+void sha1_begin(struct sha1 *hash)
+{
+	*hash = (struct sha1){ .state = { 0x67452301u, 0xefcdab89u, 0x98badcfeu, 0x10325476u,
+					  0xc3d2e1f0u } };
+}
+
+void sha1_update(struct sha1 *hash, const void *bytes, size_t length)
+{
+	const unsigned char *at = bytes;
+	size_t used = hash->length_bytes % SHA1_BLOCK_BYTES;
+
+	hash->length_bytes += length;
+	while (length) {
+		size_t step = SHA1_BLOCK_BYTES - used;
+
+		if (!used && length >= SHA1_BLOCK_BYTES) {
+			add_block(hash->state, at);
+			step = SHA1_BLOCK_BYTES;
+		} else {
+			step = step < length ? step : length;
+			memcpy(hash->block + used, at, step);
+			used += step;
+			if (used == SHA1_BLOCK_BYTES) {
+				add_block(hash->state, hash->block);
+				used = 0;
+			}
+		}
+		at += step;
+		length -= step;
+	}
+}
+
+void sha1_end(struct sha1 *hash, unsigned char digest[static SHA1_BYTES])
+{
+	static const unsigned char padding[SHA1_BLOCK_BYTES] = { 0x80 };
+	uint64_t bits = hash->length_bytes * 8;
+	size_t used = hash->length_bytes % SHA1_BLOCK_BYTES;
+	unsigned char length[8];
+
+	store(length, (uint32_t)(bits >> 32));
+	store(length + 4, (uint32_t)bits);
+	sha1_update(hash, padding, (used < 56 ? 56 : 120) - used);
+	sha1_update(hash, length, sizeof(length));
+	for (unsigned i = 0; i < 5; i++)
+		store(digest + 4 * i, hash->state[i]);
+}
+
 void sha1(const void *bytes, size_t length, unsigned char digest[static SHA1_BYTES])
 {
-	uint32_t state[5] = { 0x67452301u, 0xefcdab89u, 0x98badcfeu, 0x10325476u, 0xc3d2e1f0u };
-	unsigned char tail[2 * BLOCK_BYTES] = { 0 };
-	const unsigned char *at = bytes;
-	size_t left = length % BLOCK_BYTES, end = left < 56 ? BLOCK_BYTES : 2 * BLOCK_BYTES;
+	struct sha1 hash;
 
-	for (size_t i = 0; i < length / BLOCK_BYTES; i++)
-		add_block(state, at + i * BLOCK_BYTES);
-	if (left)
-		memcpy(tail, at + length - left, left);
-	tail[left] = 0x80;
-	store(tail + end - 8, (uint32_t)((uint64_t)length >> 29));
-	store(tail + end - 4, (uint32_t)(length << 3));
-	for (size_t i = 0; i < end; i += BLOCK_BYTES)
-		add_block(state, tail + i);
-	for (unsigned i = 0; i < 5; i++)
-		store(digest + 4 * i, state[i]);
+	sha1_begin(&hash);
+	sha1_update(&hash, bytes, length);
+	sha1_end(&hash, digest);
 }

@@ -46,11 +46,34 @@ static void edges(void **state)
 	expect(bytes, 119, "85634f17f58bda0e4f0515dfb68bc1af922a031f");
 }
 
+/* Piece by piece it is the same. */
+static void pieces(void **state)
+{
+	static unsigned char bytes[1000];
+	unsigned char whole[SHA1_BYTES], parts[SHA1_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(i * 7);
+	sha1(bytes, sizeof(bytes), whole);
+	for (size_t step = 1; step < 200; step++) {
+		struct sha1 hash;
+
+		sha1_begin(&hash);
+		for (size_t at = 0; at < sizeof(bytes); at += step)
+			sha1_update(&hash, bytes + at,
+				    sizeof(bytes) - at < step ? sizeof(bytes) - at : step);
+		sha1_end(&hash, parts);
+		assert_memory_equal(parts, whole, sizeof(whole));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(standard),
 		cmocka_unit_test(edges),
+		cmocka_unit_test(pieces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
