@@ -115,8 +115,8 @@ int landing_begin(struct landing *landing, const struct effective *effective, in
 		return error_errno(error, landing->git_fd, "the task's git directories");
 	result = open_covers(landing, found, error);
 	if (result == 0)
-		result = git_snapshot_take(landing->covers, landing->count, &landing->arena,
-					   &landing->snapshot, error);
+		result = git_snapshot_take(landing->covers, landing->count,
+					   &landing->snapshot_arena, &landing->snapshot, error);
 	/* nothing of the task has run: there is nothing to land */
 	if (result < 0)
 		landing_end(landing);
@@ -228,13 +228,18 @@ static int tell(const struct git_commit_result *landed, struct arena *arena,
 /* The task goes on, from what it sees now. */
 static int renew(struct landing *landing, const bool *deferred, struct error *error)
 {
+	struct arena arena = { 0 };
 	struct git_snapshot next;
 	int result = git_renew(landing->covers, landing->count, &landing->snapshot, deferred,
-			       &landing->arena, &next, error);
+			       &arena, &next, error);
 
-	if (result < 0)
+	if (result < 0) {
+		arena_free(&arena);
 		return result;
+	}
 	git_snapshot_close(&landing->snapshot);
+	arena_free(&landing->snapshot_arena);
+	landing->snapshot_arena = arena;
 	landing->snapshot = next;
 	landing->is_kept = false;
 	(void)landing_work(landing);
@@ -291,6 +296,7 @@ void landing_end(struct landing *landing)
 	git_snapshot_close(&landing->snapshot);
 	close_covers(landing->covers, landing->count);
 	fd_close(&landing->git_fd);
+	arena_free(&landing->snapshot_arena);
 	arena_free(&landing->arena);
 	*landing = LANDING_NONE;
 }
@@ -355,8 +361,37 @@ static int load_covers(int git_fd, struct arena *arena, struct left *ret_left)
 	return result;
 }
 
+/* What will not be otherwise at the next attempt: a torn file, a git directory that is gone. */
+static bool is_for_good(int code)
+{
+	return code == -EBADMSG || code == -ENOENT || code == -ENOTDIR || code == -ESTALE ||
+	       code == -ELOOP;
+}
+
+/* One that is gone, or another one by now, takes no other with it: it is left out and named. */
+static int open_left(const struct left *left, int git_fd, struct git_cover *covers,
+		     struct buffer *lost, struct error *error)
+{
+	for (size_t i = 0; i < left->count; i++) {
+		const char *path = left->places[i].path;
+		int result = open_cover(&left->places[i], git_fd, &covers[i]);
+
+		if (result == 0)
+			continue;
+		close_covers(&covers[i], 1);
+		if (!is_for_good(result))
+			return error_errno(error, result, "%s", path);
+		buffer_format(lost, "%s%s", lost->length ? ", " : "", path);
+		if (result == -ESTALE)
+			buffer_text(lost, " (another git directory by now)");
+		else
+			buffer_format(lost, " (%s)", strerror(-result));
+	}
+	return 0;
+}
+
 static int commit_left(const struct state *state, const struct left *left, int git_fd,
-		       struct arena *arena, struct error *error)
+		       struct arena *arena, struct buffer *lost, struct error *error)
 {
 	struct git_snapshot CLEANUP_GIT_SNAPSHOT snapshot = GIT_SNAPSHOT_NONE;
 	struct git_cover *covers = arena_array(arena, left->count + 1, sizeof(*covers));
@@ -370,32 +405,36 @@ static int commit_left(const struct state *state, const struct left *left, int g
 				     .is_final = true };
 	struct git_commit_result landed;
 	int result = git_snapshot_load(git_fd, arena, &snapshot, error);
-	size_t opened = 0;
 
 	if (!covers)
 		return error_errno(error, ENOMEM, "git directories");
-	while (result == 0 && opened < left->count) {
-		result = open_cover(&left->places[opened], git_fd, &covers[opened]);
-		if (result == -ESTALE)
-			error_set(error, ESTALE, "%s is another git directory by now",
-				  left->places[opened].path);
-		else if (result < 0)
-			error_errno(error, result, "%s", left->places[opened].path);
-		opened++;
-	}
+	for (size_t i = 0; i < left->count; i++)
+		covers[i] = (struct git_cover){ .fd = -1, .upper_fd = -1 };
+	if (result == 0)
+		result = open_left(left, git_fd, covers, lost, error);
 	if (result == 0 && snapshot.count != left->count)
 		result = -EBADMSG;
 	if (result == 0)
 		result = git_commit_run(&commit, arena, &landed, error);
-	close_covers(covers, opened);
+	close_covers(covers, left->count);
 	return result;
 }
 
-/* What will not be otherwise at the next attempt: a torn file, a git directory that is gone. */
-static bool is_for_good(int code)
+/* Of all of it, or of those that are lost. */
+static void say_left(const char *task, int result, const struct buffer *lost, struct error *error)
 {
-	return code == -EBADMSG || code == -ENOENT || code == -ENOTDIR || code == -ESTALE ||
-	       code == -ELOOP;
+	if (result == 0 && lost->length)
+		error_set(error, ESTALE, "%s", lost->data ? lost->data : "a git directory");
+	if (result < 0 && result != -ENOENT && !error->code)
+		error_errno(error, result, FILE_NAME);
+	if (error->code >= 0)
+		return;
+	error_context(error,
+		      result == 0 || is_for_good(result) ?
+			      "what git did in %s, which was killed, cannot come to the host" :
+			      "what git did in %s, which was killed, has not come to the host yet; "
+			      "the next start tries again",
+		      task);
 }
 
 int landing_resume(const struct state *state, const char *task, struct error *error)
@@ -404,6 +443,7 @@ int landing_resume(const struct state *state, const char *task, struct error *er
 	int CLEANUP_FD task_fd =
 		openat(state->tasks_fd, task, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int CLEANUP_FD git_fd = task_fd < 0 ? -1 : open_git(task_fd);
+	struct buffer CLEANUP_BUFFER lost = { 0 };
 	struct left left = { 0 };
 	int result;
 
@@ -412,16 +452,7 @@ int landing_resume(const struct state *state, const char *task, struct error *er
 		return 0;
 	result = load_covers(git_fd, &arena, &left);
 	if (result == 0 && strcmp(left.task, task) == 0)
-		result = commit_left(state, &left, git_fd, &arena, error);
-	if (result < 0 && result != -ENOENT && !error->code)
-		error_errno(error, result, FILE_NAME);
-	if (result < 0 && error->code < 0)
-		error_context(error,
-			      is_for_good(result) ?
-				      "what git did in %s, which was killed, cannot come to the "
-				      "host (its objects are there)" :
-				      "what git did in %s, which was killed, has not come to the "
-				      "host yet; the next start tries again",
-			      task);
+		result = commit_left(state, &left, git_fd, &arena, &lost, error);
+	say_left(task, result, &lost, error);
 	return is_for_good(result) ? 0 : result;
 }

@@ -25,6 +25,7 @@ struct landing {
 	struct arena arena;
 	struct git_cover *covers; /* their descriptors are owned */
 	size_t count;
+	struct arena snapshot_arena; /* of the snapshot alone: there is one after each action */
 	struct git_snapshot snapshot;
 	int git_fd; /* the task's git directory; -1: there is nothing to land */
 	bool is_kept;

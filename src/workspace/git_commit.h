@@ -76,7 +76,10 @@ struct git_commit {
 	bool is_final; /* no process of the task will go on: locks are no reason to wait */
 };
 
-/* 0, also where things are held. -ENOSPC and others: see above. */
+/*
+ * 0, also where things are held. -ENOSPC and others: see above. A cover without a descriptor
+ * (fd -1) is one that is lost: nothing is done with it.
+ */
 int git_commit_run(const struct git_commit *commit, struct arena *arena,
 		   struct git_commit_result *ret_result, struct error *error)
 	__attribute__((warn_unused_result));

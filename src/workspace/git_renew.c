@@ -17,6 +17,9 @@ struct renewal {
 	const struct git_snapshot_part *previous;
 	struct git_snapshot_part *part;
 	struct git_upper upper;
+	bool *is_gone; /* of the part's states */
+	struct git_state *added;
+	size_t added_count;
 	struct arena *arena, scratch;
 };
 
@@ -33,6 +36,12 @@ static bool is_ref(const char *path)
 	return strncmp(path, "refs/", 5) == 0 || strstr(path, "/refs/");
 }
 
+/* What is in the host's store by now, or not: neither is compared again. */
+static bool is_object(const char *path)
+{
+	return !is_ref(path) && (strncmp(path, "objects/", 8) == 0 || strstr(path, "/objects/"));
+}
+
 static bool is_config(const char *path)
 {
 	const char *name = last_name(path);
@@ -41,33 +50,21 @@ static bool is_config(const char *path)
 	       (strcmp(name, "config") == 0 || strcmp(name, "config.worktree") == 0);
 }
 
-static struct git_state *find(struct renewal *renewal, const char *path)
-{
-	return (struct git_state *)git_snapshot_find(renewal->part, path);
-}
-
-/* In its place. */
+/* In its place later on: each path comes once. */
 static struct git_state *find_or_add(struct renewal *renewal, const char *path)
 {
-	struct git_snapshot_part *part = renewal->part;
-	struct git_state *state = find(renewal, path), *states;
+	const struct git_state *state = git_snapshot_find(renewal->part, path);
+	struct git_state *added;
 
 	if (state)
-		return state;
-	states = arena_array(renewal->arena, part->count + 1, sizeof(*states));
-	if (!states)
+		return (struct git_state *)state;
+	added = arena_push(renewal->arena, renewal->added, renewal->added_count, sizeof(*added));
+	if (!added)
 		return NULL;
-	state = states + git_snapshot_first(part, path);
-	if (part->count) {
-		size_t before = (size_t)(state - states);
-
-		memcpy(states, part->states, before * sizeof(*states));
-		memcpy(state + 1, part->states + before, (part->count - before) * sizeof(*states));
-	}
-	*state = (struct git_state){ .path = path, .fd = -1 };
-	part->states = states;
-	part->count++;
-	return state;
+	renewal->added = added;
+	added += renewal->added_count++;
+	*added = (struct git_state){ .path = path, .fd = -1 };
+	return added;
 }
 
 static int set_text(struct renewal *renewal, const char *path, const char *text, size_t length)
@@ -95,9 +92,14 @@ static int take_value(struct renewal *renewal, const char *path)
 static int take_config(struct renewal *renewal, const char *path)
 {
 	const struct git_state *previous = git_snapshot_find(renewal->previous, path);
+	const char *text = NULL;
 
-	return previous ? set_text(renewal, path, previous->text, previous->length) :
-			  set_text(renewal, path, NULL, 0);
+	if (previous && previous->text) {
+		text = arena_copy_bytes(renewal->arena, previous->text, previous->length);
+		if (!text)
+			return -ENOMEM;
+	}
+	return set_text(renewal, path, text, text ? previous->length : 0);
 }
 
 static int take_packed(struct renewal *renewal, const char *path)
@@ -164,24 +166,60 @@ static int take_file(struct renewal *renewal, const char *path)
 	return take_other(renewal, path);
 }
 
-/* What the task does not see was not there for it. */
-static void forget(struct renewal *renewal, const struct git_upper_entry *entry)
+static void forget_one(struct renewal *renewal, const struct git_upper_entry *entry, size_t at)
+{
+	struct git_state *state = &renewal->part->states[at];
+
+	if (entry->kind == GIT_UPPER_OPAQUE && git_upper_find(&renewal->upper, state->path))
+		return;
+	fd_close(&state->fd);
+	renewal->is_gone[at] = true;
+}
+
+/* What the task does not see was not there for it: the path itself, and what lay below. */
+static int forget(struct renewal *renewal, const struct git_upper_entry *entry)
+{
+	const struct git_snapshot_part *part = renewal->part;
+	char *below = arena_format(renewal->arena, "%s/", entry->path);
+	size_t at = git_snapshot_first(part, entry->path);
+
+	if (!below)
+		return -ENOMEM;
+	if (at < part->count && strcmp(part->states[at].path, entry->path) == 0)
+		forget_one(renewal, entry, at);
+	for (at = git_snapshot_first(part, below);
+	     at < part->count && strncmp(part->states[at].path, below, strlen(below)) == 0; at++)
+		forget_one(renewal, entry, at);
+	return 0;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct git_state *left = a, *right = b;
+
+	return strcmp(left->path, right->path);
+}
+
+/* What was there and is not forgotten, and what came. */
+static int merge(struct renewal *renewal)
 {
 	struct git_snapshot_part *part = renewal->part;
-	size_t length = strlen(entry->path), kept = 0;
+	struct git_state *states =
+		arena_array(renewal->arena, part->count + renewal->added_count, sizeof(*states));
+	size_t count = 0;
 
-	for (size_t i = 0; i < part->count; i++) {
-		struct git_state *state = &part->states[i];
-		bool is_below = strncmp(state->path, entry->path, length) == 0 &&
-				(!state->path[length] || state->path[length] == '/');
-
-		if (is_below && !(entry->kind == GIT_UPPER_OPAQUE &&
-				  git_upper_find(&renewal->upper, state->path)))
-			fd_close(&state->fd);
-		else
-			part->states[kept++] = *state;
-	}
-	part->count = kept;
+	if (!states)
+		return -ENOMEM;
+	for (size_t i = 0; i < part->count; i++)
+		if (!renewal->is_gone[i])
+			states[count++] = part->states[i];
+	for (size_t i = 0; i < renewal->added_count; i++)
+		states[count++] = renewal->added[i];
+	if (count)
+		qsort(states, count, sizeof(*states), by_path);
+	part->states = states;
+	part->count = count;
+	return 0;
 }
 
 static int take_seen(struct renewal *renewal)
@@ -210,14 +248,22 @@ static int renew_part(struct renewal *renewal, struct error *error)
 	int result =
 		git_upper_read(renewal->cover->upper_fd, renewal->arena, &renewal->upper, error);
 
+	renewal->is_gone =
+		arena_array(renewal->arena, renewal->part->count, sizeof(*renewal->is_gone));
+	if (result == 0 && !renewal->is_gone)
+		result = -ENOMEM;
 	for (size_t i = 0; result == 0 && i < renewal->upper.count; i++) {
 		const struct git_upper_entry *entry = &renewal->upper.entries[i];
 
+		if (is_object(entry->path))
+			continue;
 		if (entry->kind == GIT_UPPER_FILE)
 			result = take_file(renewal, entry->path);
 		else if (entry->kind == GIT_UPPER_GONE || entry->kind == GIT_UPPER_OPAQUE)
-			forget(renewal, entry);
+			result = forget(renewal, entry);
 	}
+	if (result == 0)
+		result = merge(renewal);
 	if (result == 0)
 		result = take_seen(renewal);
 	arena_free(&renewal->scratch);
@@ -225,17 +271,52 @@ static int renew_part(struct renewal *renewal, struct error *error)
 					    result;
 }
 
-/* What previous has instead is closed with it. */
-static void keep_deferred(struct git_snapshot *snapshot, struct git_snapshot *previous,
-			  const bool *deferred)
+/* In memory of this snapshot, the descriptors moved over. */
+static int move_part(struct git_snapshot_part *from, struct arena *arena,
+		     struct git_snapshot_part *ret_part)
 {
-	for (size_t i = 0; i < snapshot->count; i++)
-		if (deferred[i]) {
-			struct git_snapshot_part fresh = snapshot->parts[i];
+	struct git_snapshot_part part = *from;
 
-			snapshot->parts[i] = previous->parts[i];
-			previous->parts[i] = fresh;
-		}
+	part.states = arena_array(arena, from->count, sizeof(*part.states));
+	part.seen = arena_array(arena, from->seen_count, sizeof(*part.seen));
+	for (size_t i = 0; part.states && i < from->count; i++) {
+		struct git_state *state = &from->states[i];
+
+		part.states[i] = *state;
+		part.states[i].path = arena_copy(arena, state->path);
+		if (state->text)
+			part.states[i].text = arena_copy_bytes(arena, state->text, state->length);
+	}
+	for (size_t i = 0; part.seen && i < from->seen_count; i++) {
+		part.seen[i] = from->seen[i];
+		part.seen[i].path = arena_copy(arena, from->seen[i].path);
+	}
+	if (from->fault)
+		part.fault = arena_copy(arena, from->fault);
+	if (arena_failed(arena))
+		return -ENOMEM;
+	for (size_t i = 0; i < from->count; i++)
+		from->states[i].fd = -1;
+	*ret_part = part;
+	return 0;
+}
+
+/* What was taken anew for those goes. */
+static int keep_deferred(struct git_snapshot *snapshot, struct git_snapshot *previous,
+			 const bool *deferred, struct arena *arena)
+{
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < snapshot->count; i++) {
+		struct git_snapshot_part *fresh = &snapshot->parts[i];
+
+		if (!deferred[i])
+			continue;
+		for (size_t j = 0; j < fresh->count; j++)
+			fd_close(&fresh->states[j].fd);
+		result = move_part(&previous->parts[i], arena, fresh);
+	}
+	return result;
 }
 
 int git_renew(const struct git_cover *covers, size_t count, struct git_snapshot *previous,
@@ -256,7 +337,8 @@ int git_renew(const struct git_cover *covers, size_t count, struct git_snapshot 
 	}
 	if (result < 0)
 		return result;
-	keep_deferred(&snapshot, previous, deferred);
+	if (keep_deferred(&snapshot, previous, deferred, arena) < 0)
+		return error_errno(error, ENOMEM, "git directories");
 	*ret_snapshot = snapshot;
 	snapshot = GIT_SNAPSHOT_NONE;
 	return 0;

@@ -14,8 +14,8 @@
 
 /*
  * For use right after git_commit_run(), with the box still frozen. previous: the snapshot of that
- * run, which may be closed afterwards, but whose memory stays in use. deferred: that run's; of such
- * a directory nothing was applied, and the previous snapshot of it goes on.
+ * run, which may be closed afterwards, and its memory freed. deferred: that run's; of such a
+ * directory nothing was applied, and the previous snapshot of it goes on.
  */
 int git_renew(const struct git_cover *covers, size_t count, struct git_snapshot *previous,
 	      const bool *deferred, struct arena *arena, struct git_snapshot *ret_snapshot,
