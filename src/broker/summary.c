@@ -9,7 +9,7 @@ static bool is_told(enum path_class class)
 {
 	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
 	       class == PATH_PROTECT || class == PATH_DEVICE || class == PATH_COPY ||
-	       class == PATH_GIT || class == PATH_OBJECTS;
+	       class == PATH_GIT;
 }
 
 static const char *kept(const struct buffer *buffer)

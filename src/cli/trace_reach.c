@@ -94,7 +94,8 @@ static void print_rule(const struct policy *policy, enum reach reach, uint32_t r
 		if (count++ < SHOWN_PATHS || all) {
 			buffer_text(buffer, " ");
 			buffer_visible(buffer, path->target);
-			if (path->class == PATH_CACHE || path->class == PATH_GIT)
+			if (path->class == PATH_CACHE || path->class == PATH_GIT ||
+			    path->class == PATH_OBJECTS)
 				buffer_text(buffer, " (own layer)");
 		}
 	}

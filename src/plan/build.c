@@ -77,7 +77,7 @@ static bool is_mount(const struct view_path *row)
 	enum path_class class = shown_class(row);
 
 	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
-	       class == PATH_DEVICE || class == PATH_GIT || class == PATH_OBJECTS;
+	       class == PATH_DEVICE || class == PATH_GIT;
 }
 
 /* True when a hide row stands at or above the target: deny beats allow. */
@@ -421,14 +421,32 @@ static void emit_overlay(struct builder *builder, const struct view_path *row)
 
 static void emit_bind(struct builder *builder, const struct view_path *row)
 {
-	bool is_objects = row->class == PATH_OBJECTS;
-	struct plan_op *op = emit_at(builder, is_objects ? PLAN_OBJECTS : PLAN_BIND,
-				     is_objects ? LAYER_PROTECT : LAYER_MOUNT, row->target);
+	struct plan_op *op = emit_at(builder, PLAN_BIND, LAYER_MOUNT, row->target);
 
-	op->flags = row->class == PATH_WRITE || is_objects ? builder->idmap :
-		    row->class == PATH_DEVICE		   ? PLAN_DEVICE | PLAN_NO_EXEC :
-							     builder->idmap | PLAN_READ_ONLY;
+	op->flags = row->class == PATH_WRITE  ? builder->idmap :
+		    row->class == PATH_DEVICE ? PLAN_DEVICE | PLAN_NO_EXEC :
+						builder->idmap | PLAN_READ_ONLY;
 	set_source(op, row);
+}
+
+/* Packs of git directories, in the overlays that are there by now. */
+static void emit_stores(struct builder *builder)
+{
+	const struct view *view = &builder->policy->view;
+
+	for (size_t i = 0; i < view->count; i++) {
+		const struct view_path *row = &view->paths[i], *above;
+		struct plan_op *op;
+
+		if (row->class != PATH_OBJECTS || is_hidden(view, row->target))
+			continue;
+		above = placed_above(builder, row->target);
+		if (!above || above->class != PATH_GIT)
+			continue;
+		op = emit_at(builder, PLAN_OBJECTS, LAYER_PROTECT, row->target);
+		op->flags = builder->idmap | PLAN_READ_ONLY;
+		set_source(op, row);
+	}
 }
 
 static void emit_row(struct builder *builder, size_t index)
@@ -436,7 +454,7 @@ static void emit_row(struct builder *builder, size_t index)
 	const struct view_path *row = builder->rows[index];
 	struct plan_op *op;
 	bool shaded = row->kind == PATH_KIND_DIRECTORY && row->class != PATH_WRITE &&
-		      row->class != PATH_OBJECTS && needs_shade(builder, row);
+		      needs_shade(builder, row);
 
 	if (is_copied(builder, index)) {
 		emit_copy(builder, row, index);
@@ -588,7 +606,7 @@ static void emit_proc(struct builder *builder)
 /* In an overlay names are hidden by whiteouts, but protected as anywhere. */
 static bool is_in_place(const struct view_path *row, const struct view_path *above)
 {
-	return above->class == PATH_WRITE || above->class == PATH_OBJECTS ||
+	return above->class == PATH_WRITE ||
 	       (above->class == PATH_GIT && row->class == PATH_PROTECT);
 }
 
@@ -680,6 +698,7 @@ static void emit_view(struct builder *builder)
 	emit_made_rows(builder);
 	for (size_t i = 0; i < builder->row_count; i++)
 		emit_row(builder, i);
+	emit_stores(builder);
 	make_directories(builder, "/proc", 0, true);
 	emit_proc(builder);
 	make_directories(builder, "/dev/pts", 0, true);
@@ -774,7 +793,7 @@ static bool is_gits_own(const struct builder *builder, size_t index)
 	const struct view_path *row = builder->rows[index];
 	const struct view_path *above = placed_before(builder, index);
 
-	return (row->class == PATH_GIT || row->class == PATH_OBJECTS) && above &&
+	return row->class == PATH_GIT && above &&
 	       (above->class == PATH_WRITE || above->class == PATH_GIT);
 }
 

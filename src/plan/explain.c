@@ -127,7 +127,7 @@ static const struct view_path *row_above(const struct view *view, const char *pa
 		const struct view_path *row = &view->paths[i];
 		bool shows = row->class == PATH_READ || row->class == PATH_WRITE ||
 			     row->class == PATH_CACHE || row->class == PATH_COPY ||
-			     row->class == PATH_GIT || row->class == PATH_OBJECTS;
+			     row->class == PATH_GIT;
 
 		/* a git directory lies in something else */
 		if (row->class == PATH_GIT && strcmp(row->target, path) == 0)
@@ -143,8 +143,7 @@ static enum row_state state_of_row(const struct maker *maker, const struct view_
 {
 	const struct view_path *above = row_above(&maker->policy->view, row->target);
 
-	if (!above || (above->class != PATH_WRITE && above->class != PATH_OBJECTS) ||
-	    strcmp(above->target, row->target) == 0)
+	if (!above || above->class != PATH_WRITE || strcmp(above->target, row->target) == 0)
 		return ROW_EXACT;
 	if (row->class == PATH_HIDE)
 		return op_of_row(maker, row, PLAN_MASK) ? ROW_MASK : ROW_LATER;
@@ -279,8 +278,6 @@ static void explain_read(struct maker *maker)
 		 "git directories: the host's below, the task's own layer above");
 	say_rows(maker, read, PATH_GIT, ROW_MASK, ENFORCEMENT_POLLED, LAYER_PROTECT,
 		 "git directories: the host's below, the task's own layer above");
-	say_rows(maker, read, PATH_OBJECTS, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		 "git's objects: the host's, in place");
 	say_rows(maker, read, PATH_DEVICE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "these devices and no other");
 	say_rows(maker, read, PATH_FILE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
@@ -323,9 +320,9 @@ static void explain_write(struct maker *maker)
 		 "the task's own layer of these git directories: refs, index, configuration and "
 		 "hooks of the host's stay as they are while it runs. When the host puts another "
 		 "directory in the place of one, that can be changed until it is made read-only");
-	say_rows(maker, write, PATH_OBJECTS, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		 "git's objects, in place, but for what is in `info` there: what the task adds, "
-		 "damages or removes there is done");
+	say_rows(maker, write, PATH_OBJECTS, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
+		 "git's objects, in that layer: what the host has stays as it is, and what the "
+		 "task adds comes to it at the end, looked through; large packs are read-only");
 	line = answer(maker, write, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		      rule_builtin(RULE_PRIVATE_AREA));
 	line->text = "private, in memory, gone at the end";

@@ -26,7 +26,8 @@ static const struct {
 				 "for writing" },
 	[RULE_GIT_OVERLAY] = { "git.overlay",
 			       "what a task writes to a git directory goes to a layer of its own" },
-	[RULE_GIT_OBJECTS] = { "git.objects", "git's objects are written in place" },
+	[RULE_GIT_OBJECTS] = { "git.objects",
+			       "git's objects stay, and new ones are looked through" },
 	[RULE_WORKSPACE_PROTECT] = { "workspace.protect",
 				     "settings of editors and agents, hooks, and the way to a git "
 				     "directory are not changed by a task" },

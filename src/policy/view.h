@@ -7,9 +7,9 @@
  * refuses a source that has become another object meanwhile.
  *
  * A git directory is two kinds of rows: PATH_GIT, an overlay whose upper layer is the task's own,
- * and PATH_OBJECTS in it, the object store, which is written in place because git freshens packs by
- * their times and an overlay would copy them whole. Of the store `info` stays the overlay's: it
- * names other stores, and a graph that git believes. Both are shown where they lie on the host.
+ * and PATH_OBJECTS in it, an object store. Its large packs are bound read-only over the overlay's:
+ * git freshens packs by their times, for which an overlay would copy them whole; where it cannot,
+ * it writes the object anew. Both are shown where they lie on the host.
  *
  * PATH_COPY differs from PATH_READ in its cost alone: the copy is part of the root that many
  * starts have in common. Where other rows speak of the same path, or of one above or below it, the
@@ -34,7 +34,7 @@ enum path_class {
 	PATH_FILE,    /* a small file made in the box: source is its content */
 	PATH_COPY,    /* the host's small file or tree as it is at the start, read-only */
 	PATH_GIT,     /* overlay: the host's git directory below, the task's own layer above */
-	PATH_OBJECTS, /* in such a one: its objects, writable in place but for `info` */
+	PATH_OBJECTS, /* in such a one: a store of objects; it is no mount of its own */
 	PATH_CLASS_COUNT,
 };
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "workspace/git_commit_internal.h"
+#include "workspace/git_content.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -767,7 +768,9 @@ static int recover(struct git_run *run)
 	if (result < 0)
 		return result == -ENOENT ? 0 : result;
 	for (size_t i = 0; i < commit->count; i++)
-		git_file_recover(text.bytes, text.length, (unsigned)i, commit->covers[i].fd);
+		if (commit->covers[i].fd >= 0)
+			git_file_recover(text.bytes, text.length, (unsigned)i,
+					 commit->covers[i].fd);
 	return 0;
 }
 
@@ -790,6 +793,8 @@ static int run_all(struct git_run *run)
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < commit->count; i++) {
+		if (commit->covers[i].fd < 0)
+			continue;
 		run->cover = &commit->covers[i];
 		run->number = (unsigned)i;
 		run->before = &commit->snapshot->parts[i];
@@ -811,7 +816,8 @@ int git_commit_run(const struct git_commit *commit, struct arena *arena,
 			       .arena = arena,
 			       .result = &outcome,
 			       .error = error,
-			       .journal_fd = -1 };
+			       .journal_fd = -1,
+			       .work_bytes = GIT_CONTENT_LIMIT_WORK_BYTES };
 	int result;
 
 	if (commit->snapshot->count != commit->count)

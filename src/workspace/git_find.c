@@ -183,20 +183,19 @@ static int add_inner(struct finder *finder, const struct git_directory *outer, c
 	return item.path && item.below ? add_item(finder, item) : no_memory(finder);
 }
 
-/* The store of objects, written in place where it is the caller's own directory. */
-static int add_objects(struct finder *finder, const struct git_directory *item, int fd,
-		       const char *name, enum path_class class)
+/* The store of objects, whose large packs are bound. */
+static int add_objects(struct finder *finder, const struct git_directory *item, int fd)
 {
-	const char *path = arena_format(finder->look.arena, "%s/%s", item->path, name);
+	const char *path = arena_format(finder->look.arena, "%s/objects", item->path);
 	const struct view_path *row = path ? view_lookup(&finder->look.policy->view, path) : NULL;
 	struct stat status;
 
 	if (!path)
 		return no_memory(finder);
-	if (fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(status.st_mode) ||
-	    status.st_uid != finder->look.host->uid || !row || row->class != PATH_GIT)
+	if (fstatat(fd, "objects", &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(status.st_mode) ||
+	    !row || row->class != PATH_GIT)
 		return 0;
-	return add_row(finder, (struct view_path){ .class = class,
+	return add_row(finder, (struct view_path){ .class = PATH_OBJECTS,
 						   .kind = PATH_KIND_DIRECTORY,
 						   .target = path,
 						   .device = status.st_dev,
@@ -337,9 +336,7 @@ static int look_into(struct finder *finder, size_t index)
 					    item->worktree ? item->worktree :
 							     finder->look.policy->workspace);
 	if (result == 0 && item->kind != GIT_DIRECTORY_WORKTREE)
-		result = add_objects(finder, item, fd, "objects", PATH_OBJECTS);
-	if (result == 0 && item->kind != GIT_DIRECTORY_WORKTREE)
-		result = add_objects(finder, item, fd, "lfs/objects", PATH_WRITE);
+		result = add_objects(finder, item, fd);
 	if (result == 0)
 		result = add_modules(finder, index, fd);
 	if (result == 0)

@@ -1,7 +1,7 @@
 /*
  * The git directories of a workspace, as they are at the start of a task, and what of the workspace
  * the host's git and other tools run or obey later. The box shows each git directory under an
- * overlay (PATH_GIT, rule git.overlay), with its objects written in place (PATH_OBJECTS, rule
+ * overlay (PATH_GIT, rule git.overlay), large packs of its objects read-only (PATH_OBJECTS, rule
  * git.objects); the git file or link that leads to one, and settings of editors and agents, are
  * read-only (PATH_PROTECT, rule workspace.protect).
  *

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 enum git_class {
-	GIT_OBJECT, /* goes through at once: never in an upper layer */
+	GIT_OBJECT, /* comes to the host where its content has its name */
 	GIT_REF,    /* a reference whose name git would accept */
 	GIT_PACKED_REFS,
 	GIT_HEAD, /* HEAD and other single references: ORIG_HEAD, FETCH_HEAD ... */

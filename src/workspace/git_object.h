@@ -30,4 +30,21 @@ void git_objects_open(struct git_objects *objects, int directory_fd, size_t id_b
 /* id: its digits, in lower case. */
 bool git_objects_may_have(const struct git_objects *objects, const char *id);
 
+/* Only what is seen to be there: loose, or in one of the packs that were opened. */
+bool git_objects_has(const struct git_objects *objects, const unsigned char *id);
+
+/*
+ * The same for many, sorted, each id_bytes long and one behind the other: sets is_there of those.
+ * -ENOMEM.
+ */
+int git_objects_mark(const struct git_objects *objects, const unsigned char *ids, size_t count,
+		     bool *is_there) __attribute__((warn_unused_result));
+
+/* "12/34..." below the directory of objects, with a NUL. */
+#define GIT_OBJECT_PATH_BYTES (2 * 32 + 2)
+void git_object_path(const unsigned char *id, size_t id_bytes,
+		     char path[static GIT_OBJECT_PATH_BYTES]);
+/* The other way; false where the path is no such. */
+bool git_object_id(const char *path, size_t id_bytes, unsigned char *ret_id);
+
 void git_objects_close(struct git_objects *objects);

@@ -50,8 +50,7 @@ struct watch_name {
 static bool is_mount(const struct view_path *row)
 {
 	return row->class == PATH_READ || row->class == PATH_WRITE || row->class == PATH_CACHE ||
-	       row->class == PATH_DEVICE || row->class == PATH_COPY || row->class == PATH_GIT ||
-	       row->class == PATH_OBJECTS;
+	       row->class == PATH_DEVICE || row->class == PATH_COPY || row->class == PATH_GIT;
 }
 
 static bool is_hidden(const struct view *view, const struct view_path *path)
@@ -93,8 +92,6 @@ static const struct view_path *writable_above(const struct view *view, const str
 {
 	const struct view_path *row = mount_above(view, path);
 
-	if (row && row->class == PATH_OBJECTS)
-		return row;
 	while (row && row->class == PATH_WRITE) {
 		const struct view_path *above = mount_above(view, row);
 

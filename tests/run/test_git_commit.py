@@ -33,11 +33,9 @@ ENVIRONMENT = {
 }
 OVERLAY = """
 set -e
-gitdir=$1 upper=$2 work=$3 objects=$4
-shift 4
-mount --bind "$gitdir/objects" "$objects"
+gitdir=$1 upper=$2 work=$3
+shift 3
 mount -t overlay overlay -o "lowerdir=$gitdir,upperdir=$upper,workdir=$work,userxattr" "$gitdir"
-mount --bind "$objects" "$gitdir/objects"
 exec "$@"
 """
 
@@ -57,7 +55,7 @@ class Lab:
         self.work = base / name
         self.gitdir = (self.work / gitdir).resolve()
         self.plain = base / "plain"
-        for folder in ("upper", "over", "objects", "state", "t-1"):
+        for folder in ("upper", "over", "state", "t-1"):
             (base / folder).mkdir(exist_ok=True)
         self.upper, self.state, self.task = base / "upper", base / "state", base / "t-1"
 
@@ -76,7 +74,7 @@ class Lab:
 
     def overlaid(self, script):
         return ["unshare", "-Urm", "--propagation", "private", "bash", "-c", OVERLAY, "overlay",
-                *map(str, [self.gitdir, self.upper, self.base / "over", self.base / "objects"]),
+                *map(str, [self.gitdir, self.upper, self.base / "over"]),
                 "bash", "-ec", f"cd '{self.work}'\n{script}"]
 
     def snapshot(self):

@@ -9,6 +9,9 @@
  *	held STATE				what is held, one line each: id kind path key reason
  *	accept STATE ID | reject STATE ID
  *	time GITDIR N				microseconds of each snapshot
+ *	pack PACK INDEX [N]			looks a pack through; with N writes that one of its
+ *						objects to standard output, as a loose one
+ *	loose FILE ID				looks a loose object through
  *
  * TASK and STATE are directories. Outcomes are printed one a line: kind, path, key, reason; then
  * "us N", how long the engine took. Exit 0; 1 with the error on standard error.
@@ -19,8 +22,11 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "workspace/git_commit.h"
+#include "workspace/git_content.h"
+#include "workspace/git_object.h"
 #include "workspace/git_renew.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -163,6 +169,37 @@ static int time_snapshots(char **words)
 	return 0;
 }
 
+static int look_at_pack(char **words, int count)
+{
+	int CLEANUP_FD pack_fd = open(words[0], O_RDONLY | O_CLOEXEC);
+	int CLEANUP_FD index_fd = open(words[1], O_RDONLY | O_CLOEXEC);
+	struct git_pack CLEANUP_GIT_PACK *pack = NULL;
+	uint64_t work_bytes = GIT_CONTENT_LIMIT_WORK_BYTES;
+	int result = git_pack_open(pack_fd, index_fd, 20, &pack);
+
+	if (result == 0 && count > 2)
+		result = git_pack_save(pack, strtoul(words[2], NULL, 10), STDOUT_FILENO,
+				       &work_bytes);
+	else if (result == 0)
+		result = git_pack_check(pack, &work_bytes);
+	return result < 0 ? error_errno(&error, result, "the pack") : 0;
+}
+
+static int look_at_loose(char **words)
+{
+	int CLEANUP_FD fd = open(words[0], O_RDONLY | O_CLOEXEC);
+	size_t id_bytes = strlen(words[1]) / 2;
+	char path[GIT_OBJECT_PATH_BYTES];
+	unsigned char id[GIT_CONTENT_ID_BYTES];
+	uint64_t work_bytes = GIT_CONTENT_LIMIT_WORK_BYTES;
+	int result = -EINVAL;
+
+	(void)snprintf(path, sizeof(path), "%.2s/%s", words[1], words[1] + 2);
+	if (git_object_id(path, id_bytes, id))
+		result = git_content_check(fd, id, id_bytes, &work_bytes);
+	return result < 0 ? error_errno(&error, result, "the object") : 0;
+}
+
 static int held(const char *word, char **words)
 {
 	int state_fd = open_directory(words[0]), result = 0;
@@ -205,6 +242,10 @@ int main(int argc, char **argv)
 		result = commit(argv + 2, NULL, false);
 	else if (strcmp(word, "time") == 0 && argc == 4)
 		result = time_snapshots(argv + 2);
+	else if (strcmp(word, "pack") == 0 && argc >= 4)
+		result = look_at_pack(argv + 2, argc - 2);
+	else if (strcmp(word, "loose") == 0 && argc == 4)
+		result = look_at_loose(argv + 2);
 	else
 		result = held(word, argv + 2);
 	if (result < 0)

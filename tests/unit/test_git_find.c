@@ -126,7 +126,6 @@ static void a_plain_checkout(void **state)
 	char upper[256];
 
 	make_repository(fixture, "work/.git");
-	make(fixture, "work/.git/lfs/objects", NULL);
 	make(fixture, "work/.vscode", NULL);
 	make(fixture, "work/.idea", "no directory");
 	found = find_well(fixture);
@@ -138,7 +137,6 @@ static void a_plain_checkout(void **state)
 	assert_non_null(row_at(fixture, PATH_GIT, "work/.git"));
 	assert_int_equal(row_at(fixture, PATH_GIT, "work/.git")->inode, item->inode);
 	assert_non_null(row_at(fixture, PATH_OBJECTS, "work/.git/objects"));
-	assert_non_null(row_at(fixture, PATH_WRITE, "work/.git/lfs/objects"));
 	assert_non_null(row_at(fixture, PATH_PROTECT, "work/.vscode"));
 	assert_null(row_at(fixture, PATH_PROTECT, "work/.idea"));
 	(void)snprintf(upper, sizeof(upper), "/t/git/%u/upper", item->layer);

@@ -164,7 +164,6 @@ static void the_rest_is_held(void **state)
 		"sharedindex.1234",
 		"fsmonitor--daemon.ipc",
 		"fsmonitor--daemon/cookies/x",
-		"lfs/objects/x",
 		"svn/x",
 		"gitweb/gitweb_config.perl",
 		"git-daemon-export-ok",

@@ -65,7 +65,6 @@ static bool mounts(const struct plan_op *op)
 	case PLAN_BIND:
 	case PLAN_AREA:
 	case PLAN_OVERLAY:
-	case PLAN_OBJECTS:
 	case PLAN_PROC:
 	case PLAN_DEVPTS:
 	case PLAN_MASK:
@@ -86,8 +85,8 @@ static bool makes(const struct plan_op *op)
 /* Shows a tree that is not ours: nothing may be made in it. */
 static bool shows(const struct plan_op *op)
 {
-	return op->kind == PLAN_BIND || op->kind == PLAN_OVERLAY || op->kind == PLAN_OBJECTS ||
-	       op->kind == PLAN_PROC || op->kind == PLAN_DEVPTS;
+	return op->kind == PLAN_BIND || op->kind == PLAN_OVERLAY || op->kind == PLAN_PROC ||
+	       op->kind == PLAN_DEVPTS;
 }
 
 /* The mount in which a path lies before the operation at `limit`; a new mount covers older ones. */
@@ -328,8 +327,7 @@ static void check_hidden(const struct subject *subject)
 		else
 			/* what is not there yet is watched for */
 			hold(subject,
-			     hide->kind == PATH_KIND_MISSING &&
-				     (mount->kind == PLAN_BIND || mount->kind == PLAN_OBJECTS) &&
+			     hide->kind == PATH_KIND_MISSING && mount->kind == PLAN_BIND &&
 				     !(mount->flags & PLAN_READ_ONLY),
 			     "hidden by nothing", hide->target);
 	}
@@ -357,7 +355,7 @@ static void check_pinned(const struct subject *subject, struct arena *arena)
 	}
 }
 
-/* Each git directory has layers of its own, made before, and its objects go into no layer. */
+/* Each git directory has layers of its own, made before, and packs lie in such a one. */
 static void check_git(const struct subject *subject)
 {
 	for (size_t i = 0; i < subject->plan.count; i++) {
@@ -367,7 +365,9 @@ static void check_git(const struct subject *subject)
 		if (op->kind == PLAN_OBJECTS) {
 			const struct plan_op *mount = mount_of(subject, op->target, i);
 
-			hold(subject, mount && mount->kind != PLAN_PROC, "objects on nothing",
+			hold(subject, mount && mount->kind == PLAN_OVERLAY && mount->upper,
+			     "packs on no layer", op->target);
+			hold(subject, op->flags & PLAN_READ_ONLY, "packs to be written",
 			     op->target);
 		}
 		if (op->kind != PLAN_LAYERS)
@@ -394,15 +394,13 @@ static void check_writable(const struct subject *subject)
 		const struct plan_op *op = op_at(subject, i);
 		bool is_written = false;
 
-		if ((op->kind != PLAN_BIND && op->kind != PLAN_OVERLAY &&
-		     op->kind != PLAN_OBJECTS) ||
+		if ((op->kind != PLAN_BIND && op->kind != PLAN_OVERLAY) ||
 		    (op->flags & PLAN_READ_ONLY))
 			continue;
 		for (size_t j = 0; j < view->count; j++)
 			is_written |= (view->paths[j].class == PATH_WRITE ||
 				       view->paths[j].class == PATH_CACHE ||
 				       view->paths[j].class == PATH_GIT ||
-				       view->paths[j].class == PATH_OBJECTS ||
 				       view->paths[j].class == PATH_DEVICE) &&
 				      strcmp(view->paths[j].target, op->target) == 0;
 		hold(subject, is_written, "writable without a row", op->target);
