@@ -273,6 +273,7 @@ static void add_view_row(struct maker *maker, const struct view_path *path)
 	case PATH_CACHE:
 	case PATH_GIT:
 	case PATH_OBJECTS:
+	case PATH_STAGE:
 		if (path->kind == PATH_KIND_DIRECTORY && is_callers(maker, path))
 			(void)add_one(
 				maker, ATTEMPT_WRITABLE,

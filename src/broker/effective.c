@@ -10,6 +10,7 @@
 #include "broker/battery.h"
 #include "broker/landing.h"
 #include "broker/runtime.h"
+#include "broker/staging.h"
 #include "broker/summary.h"
 #include "isolate/diagnosis.h"
 #include "kernel/landlock.h"
@@ -384,6 +385,24 @@ static int add_git_identity(struct maker *maker)
 							       rule_builtin(RULE_HOME_PRIVATE)) });
 }
 
+static enum path_class workspace_class(uint32_t flags)
+{
+	return flags & POLICY_READ_ONLY ? PATH_READ :
+	       flags & POLICY_STAGE	? PATH_STAGE :
+					  PATH_WRITE;
+}
+
+static uint32_t workspace_rule(struct maker *maker)
+{
+	if (maker->policy.flags & POLICY_READ_ONLY)
+		return flag_rule(maker, "--read-only", 0);
+	if (maker->policy.flags & POLICY_STAGE)
+		return flag_rule(maker, "--stage", 0);
+	if (maker->request->workspace)
+		return flag_rule(maker, "--workspace", 0);
+	return policy_rule(&maker->policy, maker->arena, rule_builtin(RULE_WORKSPACE_WRITE));
+}
+
 static int add_workspace(struct maker *maker)
 {
 	const char *danger;
@@ -400,18 +419,13 @@ static int add_workspace(struct maker *maker)
 		return refuse_danger(maker, root.path, danger);
 	maker->policy.workspace = root.path;
 	maker->policy.cwd = root.cwd;
-	return add_row(maker,
-		       (struct view_path){
-			       .class = PATH_WRITE,
-			       .kind = PATH_KIND_DIRECTORY,
-			       .source = root.path,
-			       .target = root.path,
-			       .device = root.device,
-			       .inode = root.inode,
-			       .rule = maker->request->workspace ?
-					       flag_rule(maker, "--workspace", 0) :
-					       policy_rule(&maker->policy, maker->arena,
-							   rule_builtin(RULE_WORKSPACE_WRITE)) });
+	return add_row(maker, (struct view_path){ .class = workspace_class(maker->policy.flags),
+						  .kind = PATH_KIND_DIRECTORY,
+						  .source = root.path,
+						  .target = root.path,
+						  .device = root.device,
+						  .inode = root.inode,
+						  .rule = workspace_rule(maker) });
 }
 
 /* Built in, then by flag; what was asked for and cannot be held here is refused. */
@@ -472,6 +486,9 @@ static int fill_policy(struct maker *maker)
 	int result;
 
 	policy->flags = maker->request->flags;
+	if ((policy->flags & POLICY_STAGE) && (policy->flags & POLICY_READ_ONLY))
+		return error_set(maker->error, EINVAL,
+				 "--stage and --read-only exclude each other");
 	policy->timeout_ns = maker->request->timeout_ns;
 	policy->listeners = (struct policy_listener *)(uintptr_t)maker->request->listeners;
 	policy->listener_count = maker->request->listener_count;
@@ -594,7 +611,11 @@ static bool bury(void *context, const struct state *state, const char *task)
 {
 	struct effective *effective = context;
 	struct error ignored = ERROR_NONE, unlanded = ERROR_NONE;
-	int result = landing_resume(state, task, &unlanded);
+	int result = staging_resume(state, task);
+
+	/* what its git did waits in the stage, too */
+	if (result == 0)
+		result = landing_resume(state, task, &unlanded);
 
 	if (unlanded.code < 0)
 		effective->unlanded = unlanded;
@@ -606,8 +627,8 @@ static bool bury(void *context, const struct state *state, const char *task)
 	return result == 0 || result == -EBADMSG;
 }
 
-/* What dead supervisors have left; their sockets lie elsewhere, and are looked for only then. */
-static void reap(struct effective *effective, struct arena *arena)
+/* Their sockets lie elsewhere, and are looked for only then. */
+void effective_reap(struct effective *effective, struct arena *arena)
 {
 	struct runtime CLEANUP_RUNTIME runtime = RUNTIME_NONE;
 	struct error ignored = ERROR_NONE;
@@ -640,7 +661,7 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 		result = state_open(&ret->host, request->state_path, arena, &ret->state, error);
 	ret->state_is_default = !request->state_path;
 	if (result == 0)
-		reap(ret, arena);
+		effective_reap(ret, arena);
 	if (result == 0)
 		result = fill_policy(&maker);
 	if (result == 0)

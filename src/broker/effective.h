@@ -95,6 +95,9 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 		   enum effective_failure *ret_failure, struct denial_list *denials,
 		   struct error *error);
 
+/* What dead supervisors have left; host and state must be there. Every start does it, too. */
+void effective_reap(struct effective *effective, struct arena *arena);
+
 /*
  * After a start that failed: where the host is to blame, the error becomes what `bawn doctor`
  * says, with what was there before behind it.

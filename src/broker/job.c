@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "broker/evidence.h"
 #include "broker/infer.h"
+#include "broker/staging.h"
 #include "broker/task.h"
 #include "kernel/seccomp.h"
 
@@ -564,7 +565,7 @@ static void note_planted(struct job *job)
 	struct change *changes = NULL;
 	size_t count;
 
-	if (!job->options.arena)
+	if (!job->options.arena || staging_is_on(job->task->options.effective))
 		return;
 	count = planted_end(&job->planted, job->task->options.effective->policy.workspace,
 			    job->options.arena, &changes);
@@ -605,6 +606,27 @@ static void note_landed(struct job *job)
 		}
 		return;
 	}
+	for (size_t i = 0; i < count; i++)
+		note_change(job, &changes[i]);
+}
+
+/* Where nothing of the task runs any more it is listed. */
+static void note_staged(struct job *job)
+{
+	struct task *task = job->task;
+	const struct effective *effective = task->options.effective;
+	struct result *result = job->options.result;
+	struct error error = ERROR_NONE;
+	struct change *changes;
+	size_t count;
+
+	if (task->box.task_fd < 0 || !staging_has_news(effective, task->box.task_fd))
+		return;
+	result->stage = effective->task;
+	if (task->options.live || !job->options.arena ||
+	    staging_list(effective, task->box.task_fd, job->options.arena, &changes, &count,
+			 &result->has_more_staged, &error) < 0)
+		return;
 	for (size_t i = 0; i < count; i++)
 		note_change(job, &changes[i]);
 }
@@ -671,6 +693,7 @@ void job_conclude(struct job *job)
 		note_inferred(job, err);
 	result->denials = job->options.denials;
 	note_landed(job);
+	note_staged(job);
 	note_planted(job);
 	if (job->options.changes) {
 		result->changes = job->options.changes->items;

@@ -1,9 +1,11 @@
 #include "broker/landing.h"
 
 #include "base/buffer.h"
+#include "base/directory.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "broker/effective.h"
+#include "broker/staging.h"
 #include "ipc/codec.h"
 #include "plan/plan.h"
 #include "workspace/git_commit.h"
@@ -23,14 +25,8 @@
 #define FILE_VERSION 1u
 #define FILE_LIMIT_BYTES (16u * 1024 * 1024)
 
-/* A cover as it is opened, at the start or by who goes on. */
-struct place {
-	const char *path;
-	uint32_t layer, is_worktree;
-	uint64_t device, inode;
-};
-
-static int open_cover(const struct place *place, int git_fd, struct git_cover *cover)
+/* A cover is opened at the start, or by who goes on. */
+static int open_cover(const struct landing_place *place, int git_fd, struct git_cover *cover)
 {
 	struct stat status;
 	char upper[32];
@@ -76,11 +72,12 @@ static int open_covers(struct landing *landing, const struct git_found *found, s
 		return error_errno(error, ENOMEM, "git directories");
 	for (size_t i = 0; result == 0 && i < found->count; i++) {
 		const struct git_directory *item = &found->items[i];
-		const struct place place = { .path = item->path,
-					     .layer = item->layer,
-					     .is_worktree = item->kind == GIT_DIRECTORY_WORKTREE,
-					     .device = item->device,
-					     .inode = item->inode };
+		const struct landing_place place = { .path = item->path,
+						     .layer = item->layer,
+						     .is_worktree = item->kind ==
+								    GIT_DIRECTORY_WORKTREE,
+						     .device = item->device,
+						     .inode = item->inode };
 
 		if (item->below[0])
 			continue;
@@ -181,7 +178,10 @@ bool landing_has_news(struct landing *landing)
 	struct arena CLEANUP_ARENA arena = { 0 };
 	struct error ignored = ERROR_NONE;
 
-	for (size_t i = 0; landing->git_fd >= 0 && i < landing->count; i++) {
+	/* of a staged workspace it comes with the rest (landing_apply()) */
+	if (landing->git_fd < 0 || staging_is_on(landing->effective))
+		return false;
+	for (size_t i = 0; i < landing->count; i++) {
 		struct git_upper upper;
 
 		if (git_upper_read(landing->covers[i].upper_fd, &arena, &upper, &ignored) < 0)
@@ -270,8 +270,8 @@ int landing_run(struct landing *landing, enum landing_moment moment, struct aren
 
 	*ret_changes = NULL;
 	*ret_count = 0;
-	/* there is none, or the start failed before */
-	if (landing->git_fd < 0)
+	/* there is none, or the start failed before, or it waits in the stage */
+	if (landing->git_fd < 0 || staging_is_on(landing->effective))
 		return 0;
 	result = commit(landing, moment == LANDING_LAST, arena, &landed, error);
 	if (result == 0 && moment == LANDING_BETWEEN)
@@ -325,16 +325,10 @@ static int read_file(int git_fd, struct arena *arena, const char **ret_bytes, si
 	return 0;
 }
 
-struct left {
-	const char *workspace, *task;
-	struct place *places;
-	size_t count;
-};
-
-static int load_covers(int git_fd, struct arena *arena, struct left *ret_left)
+static int load_covers(int git_fd, struct arena *arena, struct landing_left *ret_left)
 {
 	struct codec_cursor cursor;
-	struct left left = { 0 };
+	struct landing_left left = { 0 };
 	const char *bytes = NULL;
 	size_t length = 0;
 	int result = read_file(git_fd, arena, &bytes, &length);
@@ -369,7 +363,7 @@ static bool is_for_good(int code)
 }
 
 /* One that is gone, or another one by now, takes no other with it: it is left out and named. */
-static int open_left(const struct left *left, int git_fd, struct git_cover *covers,
+static int open_left(const struct landing_left *left, int git_fd, struct git_cover *covers,
 		     struct buffer *lost, struct error *error)
 {
 	for (size_t i = 0; i < left->count; i++) {
@@ -390,8 +384,9 @@ static int open_left(const struct left *left, int git_fd, struct git_cover *cove
 	return 0;
 }
 
-static int commit_left(const struct state *state, const struct left *left, int git_fd,
-		       struct arena *arena, struct buffer *lost, struct error *error)
+static int commit_left(const struct state *state, const struct landing_left *left, int git_fd,
+		       struct arena *arena, struct git_commit_result *ret_landed,
+		       struct buffer *lost, struct error *error)
 {
 	struct git_snapshot CLEANUP_GIT_SNAPSHOT snapshot = GIT_SNAPSHOT_NONE;
 	struct git_cover *covers = arena_array(arena, left->count + 1, sizeof(*covers));
@@ -403,7 +398,6 @@ static int commit_left(const struct state *state, const struct left *left, int g
 				     .task_fd = git_fd,
 				     .state_fd = state->fd,
 				     .is_final = true };
-	struct git_commit_result landed;
 	int result = git_snapshot_load(git_fd, arena, &snapshot, error);
 
 	if (!covers)
@@ -415,7 +409,7 @@ static int commit_left(const struct state *state, const struct left *left, int g
 	if (result == 0 && snapshot.count != left->count)
 		result = -EBADMSG;
 	if (result == 0)
-		result = git_commit_run(&commit, arena, &landed, error);
+		result = git_commit_run(&commit, arena, ret_landed, error);
 	close_covers(covers, left->count);
 	return result;
 }
@@ -444,7 +438,8 @@ int landing_resume(const struct state *state, const char *task, struct error *er
 		openat(state->tasks_fd, task, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int CLEANUP_FD git_fd = task_fd < 0 ? -1 : open_git(task_fd);
 	struct buffer CLEANUP_BUFFER lost = { 0 };
-	struct left left = { 0 };
+	struct landing_left left = { 0 };
+	struct git_commit_result landed = { 0 };
 	int result;
 
 	/* killed before anything of it could run */
@@ -452,7 +447,66 @@ int landing_resume(const struct state *state, const char *task, struct error *er
 		return 0;
 	result = load_covers(git_fd, &arena, &left);
 	if (result == 0 && strcmp(left.task, task) == 0)
-		result = commit_left(state, &left, git_fd, &arena, &lost, error);
+		result = commit_left(state, &left, git_fd, &arena, &landed, &lost, error);
 	say_left(task, result, &lost, error);
 	return is_for_good(result) ? 0 : result;
+}
+
+/* ---- a stage's ---- */
+
+int landing_load(int task_fd, const char *task, struct arena *arena, struct landing_left *ret_left)
+{
+	int CLEANUP_FD git_fd = open_git(task_fd);
+	struct landing_left left = { 0 };
+	int result = git_fd < 0 ? git_fd : load_covers(git_fd, arena, &left);
+
+	if (result < 0)
+		return result;
+	if (strcmp(left.task, task) != 0)
+		return -ENOENT;
+	*ret_left = left;
+	return 0;
+}
+
+/* A git directory that is gone, or another one by now, is told of; the others have landed. */
+static int add_lost(const struct buffer *lost, struct arena *arena, struct change *changes,
+		    size_t *count)
+{
+	if (!lost->length)
+		return 0;
+	changes[(*count)++] = (struct change){ .path = arena_copy(arena, lost->data),
+					       .kind = CHANGE_MODIFIED,
+					       .state = CHANGE_DEFERRED,
+					       .reason = "it cannot be reached any more" };
+	return arena_failed(arena) ? -ENOMEM : 0;
+}
+
+int landing_apply(const struct state *state, int task_fd, const char *task, struct arena *arena,
+		  struct change **ret_changes, size_t *ret_count, struct error *error)
+{
+	int CLEANUP_FD git_fd = open_git(task_fd);
+	struct buffer CLEANUP_BUFFER lost = { 0 };
+	struct git_commit_result landed = { 0 };
+	struct landing_left left = { 0 };
+	int result = landing_load(task_fd, task, arena, &left);
+
+	*ret_changes = NULL;
+	*ret_count = 0;
+	if (git_fd < 0 || result == -ENOENT)
+		return 0;
+	if (result == 0)
+		result = commit_left(state, &left, git_fd, arena, &landed, &lost, error);
+	if (result == 0)
+		result = tell(&landed, arena, ret_changes, ret_count);
+	if (result == 0)
+		result = add_lost(&lost, arena, *ret_changes, ret_count);
+	if (result < 0) {
+		if (!error->code)
+			error_errno(error, result, FILE_NAME);
+		return error_context(error, "what git did has not come to the host");
+	}
+	/* first what says that there is something to land */
+	if (unlinkat(git_fd, FILE_NAME, 0) == 0)
+		directory_remove_tree(task_fd, PLAN_GIT_LAYERS);
+	return 0;
 }

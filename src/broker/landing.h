@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct effective;
 struct error;
@@ -57,6 +58,29 @@ int landing_run(struct landing *landing, enum landing_moment moment, struct aren
 	__attribute__((warn_unused_result));
 
 void landing_end(struct landing *landing);
+
+/* What was kept of a task's git directories, for who goes on. */
+struct landing_left {
+	const char *workspace, *task;
+	struct landing_place {
+		const char *path; /* of the host's git directory */
+		uint32_t layer;	  /* its number in the task's directory */
+		uint32_t is_worktree;
+		uint64_t device, inode;
+	} * places;
+	size_t count;
+};
+
+/* -ENOENT: nothing was kept; the descriptor is that of the task's directory. */
+int landing_load(int task_fd, const char *task, struct arena *arena, struct landing_left *ret_left);
+
+/*
+ * Lands what waits in a stage, whose directory it is: 0 also where nothing waits. What is landed
+ * is gone from the stage afterwards; what is held lies where `bawn review` finds it.
+ */
+int landing_apply(const struct state *state, int task_fd, const char *task, struct arena *arena,
+		  struct change **ret_changes, size_t *ret_count, struct error *error)
+	__attribute__((warn_unused_result));
 
 /*
  * For the directory of a task whose supervisor died. 0 also where it had nothing to land; what

@@ -92,6 +92,24 @@ static void add_held(const struct result *result, struct buffer *buffer)
 		buffer_text(buffer, "; `bawn review` shows, accepts or rejects it\n");
 }
 
+/* bawn: staged: 2 changes; `bawn diff t-...` shows them, ... */
+static void add_staged(const struct result *result, struct buffer *buffer)
+{
+	size_t count = 0;
+
+	if (!result->stage)
+		return;
+	for (size_t i = 0; i < result->change_count; i++)
+		count += result->changes[i].state == CHANGE_STAGED;
+	buffer_text(buffer, "bawn: staged, not on the host: ");
+	if (count)
+		buffer_format(buffer, "%s%zu change%s in the workspace; ",
+			      result->has_more_staged ? "more than " : "", count,
+			      count == 1 ? "" : "s");
+	buffer_format(buffer, "`bawn diff %s` shows what there is, `bawn discard %s` drops it\n",
+		      result->stage, result->stage);
+}
+
 static void add_deferred(const struct result *result, struct buffer *buffer)
 {
 	for (size_t i = 0; i < result->change_count; i++) {
@@ -123,4 +141,5 @@ void report_lines(const struct result *result, struct buffer *buffer)
 	add_planted(result, buffer);
 	add_held(result, buffer);
 	add_deferred(result, buffer);
+	add_staged(result, buffer);
 }

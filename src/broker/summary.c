@@ -9,12 +9,19 @@ static bool is_told(enum path_class class)
 {
 	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
 	       class == PATH_PROTECT || class == PATH_DEVICE || class == PATH_COPY ||
-	       class == PATH_GIT;
+	       class == PATH_GIT || class == PATH_STAGE;
 }
 
 static const char *kept(const struct buffer *buffer)
 {
 	return buffer->failed ? NULL : buffer->data;
+}
+
+static const char *workspace_word(uint32_t flags)
+{
+	return flags & POLICY_READ_ONLY ? "read-only" :
+	       flags & POLICY_STAGE ? "writable; what you change waits for a person to apply it" :
+				      "writable";
 }
 
 const char *summary_text(const struct policy *policy, const char *hash, struct arena *arena)
@@ -24,8 +31,8 @@ const char *summary_text(const struct policy *policy, const char *hash, struct a
 	buffer_format(&text,
 		      "You are inside of a bawn box.\n"
 		      "policy: %s\n"
-		      "workspace (writable): ",
-		      hash);
+		      "workspace (%s): ",
+		      hash, workspace_word(policy->flags));
 	buffer_visible(&text, policy->workspace);
 	buffer_text(&text, "\nprivate and gone at the end: ");
 	buffer_visible(&text, policy->home);

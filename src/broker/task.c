@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "broker/cover.h"
+#include "broker/staging.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -200,6 +201,8 @@ int task_start(struct task *task)
 		result = cover(task);
 	if (result == 0)
 		result = landing_begin(&task->landing, effective, task->box.task_fd, task->error);
+	if (result == 0)
+		result = staging_begin(effective, task->box.task_fd, task->error);
 	if (result < 0)
 		effective_diagnose(effective, task->error);
 	return result;
@@ -452,8 +455,22 @@ void task_stop(struct task *task)
 	box_stop(&task->box);
 }
 
+/* What the task's git did is told apart from the host's by what landing keeps beside it. */
+static void keep_stage(struct task *task)
+{
+	const struct effective *effective = task->options.effective;
+
+	if (task->box.task_fd < 0 || !staging_is_on(effective))
+		return;
+	(void)landing_work(&task->landing);
+	/* where it cannot be made one now, the next start does */
+	if (staging_keep(effective, task->box.task_fd) != 0)
+		task->box.is_kept = true;
+}
+
 void task_end(struct task *task)
 {
+	keep_stage(task);
 	/* what did not land lies there: the next start removes the spools with the rest */
 	if (task->has_spools && !task->box.is_kept)
 		clear_directory(task);

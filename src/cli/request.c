@@ -190,6 +190,12 @@ int request_take(struct request *request, struct arena *arena, const struct opti
 		request->flags |= POLICY_TTY;
 		request->tty = true;
 		return 0;
+	case OPTION_STAGE:
+		request->flags |= POLICY_STAGE;
+		return 0;
+	case OPTION_READ_ONLY:
+		request->flags |= POLICY_READ_ONLY;
+		return 0;
 	case OPTION_HIDE_STRICT:
 		request->flags |= POLICY_HIDE_STRICT;
 		return 0;

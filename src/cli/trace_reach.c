@@ -68,6 +68,7 @@ static enum reach reach_of(const struct view_path *path)
 	case PATH_DEVICE:
 	case PATH_GIT:
 	case PATH_OBJECTS:
+	case PATH_STAGE:
 		return REACH_WRITE;
 	case PATH_HIDE:
 		return REACH_HIDDEN;
@@ -95,7 +96,7 @@ static void print_rule(const struct policy *policy, enum reach reach, uint32_t r
 			buffer_text(buffer, " ");
 			buffer_visible(buffer, path->target);
 			if (path->class == PATH_CACHE || path->class == PATH_GIT ||
-			    path->class == PATH_OBJECTS)
+			    path->class == PATH_OBJECTS || path->class == PATH_STAGE)
 				buffer_text(buffer, " (own layer)");
 		}
 	}

@@ -480,6 +480,13 @@ static void name_of(int fd, char text[static 32])
 static int overlay_failed(const struct plan_op *op, int code, struct error *error)
 {
 	error_errno(error, code, "mounting an overlay on %s", op->target);
+	if (op->upper && strcmp(path_name(op->upper), PLAN_STAGE_LAYERS) == 0)
+		return error_context(
+			error,
+			"the workspace cannot be staged: its file system cannot be the lower layer "
+			"of an overlay (or the state directory's not the upper one); --state-dir "
+			"DIR takes another state directory, and without --stage the task works in "
+			"the workspace itself");
 	if (op->layer != LAYER_PROTECT)
 		return code;
 	return error_context(

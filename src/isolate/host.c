@@ -167,6 +167,14 @@ static int make_own(const char *path, bool of_task)
 	return of_task && lchown(path, PLAN_ROOT_HOST_ID, PLAN_ROOT_HOST_ID) < 0 ? -errno : 0;
 }
 
+/* What the task sees as the mode of the directory that is overlaid. */
+static int copy_mode(const char *source, const char *path)
+{
+	struct stat status;
+
+	return lstat(source, &status) < 0 || chmod(path, status.st_mode & 0777) < 0 ? -errno : 0;
+}
+
 /*
  * The layers of one overlay that is the task's alone, in the task's directory, which is ours. For
  * the host's root they belong to the id as which the overlay is mounted.
@@ -186,6 +194,9 @@ static int make_layers(const struct box *box, const struct plan_op *op, struct e
 					 (int)sizeof(path) ?
 				 make_own(path, box->options.host_root) :
 				 -ENAMETOOLONG;
+	if (result == 0 && op->source &&
+	    snprintf(path, sizeof(path), "%s/upper", op->target) < (int)sizeof(path))
+		result = copy_mode(op->source, path);
 	return result < 0 ? error_errno(error, result, "making the task's layers %s", op->target) :
 			    0;
 }
@@ -240,6 +251,8 @@ static void undo_layers(int task_fd)
 
 	if (git_fd < 0 || !clear_layers(git_fd))
 		directory_remove_tree(task_fd, PLAN_GIT_LAYERS);
+	directory_remove_tree(task_fd, PLAN_STAGE_LAYERS);
+	(void)unlinkat(task_fd, PLAN_STAGE_ABOUT, 0);
 }
 
 /* All of it happens in the state directory, whatever the object is called inside. */

@@ -77,7 +77,7 @@ static bool is_mount(const struct view_path *row)
 	enum path_class class = shown_class(row);
 
 	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
-	       class == PATH_DEVICE || class == PATH_GIT;
+	       class == PATH_DEVICE || class == PATH_GIT || class == PATH_STAGE;
 }
 
 /* True when a hide row stands at or above the target: deny beats allow. */
@@ -217,7 +217,7 @@ static bool is_redundant(const struct builder *builder, size_t index)
 	const struct view_path *above = mount_above(builder, row->target, index);
 
 	return above && shown_class(above) == shown_class(row) && above->class != PATH_CACHE &&
-	       above->class != PATH_GIT &&
+	       above->class != PATH_GIT && above->class != PATH_STAGE &&
 	       strcmp(path_below(row->target, above->target),
 		      path_below(row->source, above->source)) == 0 &&
 	       path_is_under(row->source, above->source);
@@ -394,6 +394,20 @@ static const char *git_layers(const struct builder *builder, const struct view_p
 			    builder->facts->task_directory, number);
 }
 
+static const char *stage_layers(const struct builder *builder)
+{
+	return arena_format(builder->arena, "%s/" PLAN_STAGE_LAYERS,
+			    builder->facts->task_directory);
+}
+
+/* Overlays whose upper layer is the task's own; the first two kinds are in its directory. */
+static const char *upper_of(const struct builder *builder, const struct view_path *row)
+{
+	return row->class == PATH_GIT	? git_layers(builder, row) :
+	       row->class == PATH_STAGE ? stage_layers(builder) :
+					  row->upper;
+}
+
 /* Whoever could move a directory above a git directory would have the host find another there. */
 static void pin_git(struct builder *builder, size_t index)
 {
@@ -406,7 +420,7 @@ static void pin_git(struct builder *builder, size_t index)
 static void emit_overlay(struct builder *builder, const struct view_path *row)
 {
 	const char *shade = emit_shade(builder, row);
-	const char *upper = row->class == PATH_GIT ? git_layers(builder, row) : row->upper;
+	const char *upper = upper_of(builder, row);
 	enum layer layer = shade		  ? LAYER_HIDE :
 			   row->class == PATH_GIT ? LAYER_PROTECT :
 						    LAYER_MOUNT;
@@ -465,7 +479,8 @@ static void emit_row(struct builder *builder, size_t index)
 		return;
 	emit_mount_point(builder, row, index);
 	pin_git(builder, index);
-	if (row->class == PATH_CACHE || row->class == PATH_GIT || shaded)
+	if (row->class == PATH_CACHE || row->class == PATH_GIT || row->class == PATH_STAGE ||
+	    shaded)
 		emit_overlay(builder, row);
 	else
 		emit_bind(builder, row);
@@ -474,6 +489,15 @@ static void emit_row(struct builder *builder, size_t index)
 	if (shown_class(row) == PATH_READ && !path_is_under(row->source, builder->policy->home) &&
 	    builder->policy->rules[row->rule].file == NULL)
 		op->flags &= ~(uint64_t)PLAN_IDMAP;
+}
+
+static void emit_layers(struct builder *builder, const struct view_path *row)
+{
+	struct plan_op *op = emit_at(builder, PLAN_LAYERS, LAYER_PROTECT, upper_of(builder, row));
+
+	op->rule = row->rule;
+	/* the overlay's own directory has the mode of the upper one */
+	op->source = row->class == PATH_STAGE ? row->source : NULL;
 }
 
 static void emit_leases(struct builder *builder)
@@ -487,10 +511,8 @@ static void emit_leases(struct builder *builder)
 		op->rule = builder->rows[i]->rule;
 	}
 	for (size_t i = 0; i < builder->row_count; i++)
-		if (builder->rows[i]->class == PATH_GIT)
-			emit_at(builder, PLAN_LAYERS, LAYER_PROTECT,
-				git_layers(builder, builder->rows[i]))
-				->rule = builder->rows[i]->rule;
+		if (builder->rows[i]->class == PATH_GIT || builder->rows[i]->class == PATH_STAGE)
+			emit_layers(builder, builder->rows[i]);
 }
 
 static void emit_namespaces(struct builder *builder)
@@ -607,7 +629,8 @@ static void emit_proc(struct builder *builder)
 static bool is_in_place(const struct view_path *row, const struct view_path *above)
 {
 	return above->class == PATH_WRITE ||
-	       (above->class == PATH_GIT && row->class == PATH_PROTECT);
+	       ((above->class == PATH_GIT || above->class == PATH_STAGE) &&
+		row->class == PATH_PROTECT);
 }
 
 /* Hide and protect where the host's own directory is writable in place. */
@@ -794,7 +817,8 @@ static bool is_gits_own(const struct builder *builder, size_t index)
 	const struct view_path *above = placed_before(builder, index);
 
 	return row->class == PATH_GIT && above &&
-	       (above->class == PATH_WRITE || above->class == PATH_GIT);
+	       (above->class == PATH_WRITE || above->class == PATH_GIT ||
+		above->class == PATH_STAGE);
 }
 
 static void emit_landlock(struct builder *builder)

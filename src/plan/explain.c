@@ -127,7 +127,7 @@ static const struct view_path *row_above(const struct view *view, const char *pa
 		const struct view_path *row = &view->paths[i];
 		bool shows = row->class == PATH_READ || row->class == PATH_WRITE ||
 			     row->class == PATH_CACHE || row->class == PATH_COPY ||
-			     row->class == PATH_GIT;
+			     row->class == PATH_GIT || row->class == PATH_STAGE;
 
 		/* a git directory lies in something else */
 		if (row->class == PATH_GIT && strcmp(row->target, path) == 0)
@@ -272,6 +272,8 @@ static void explain_read(struct maker *maker)
 	explain_inputs(maker);
 	say_rows(maker, read, PATH_WRITE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the host's, in place");
+	say_rows(maker, read, PATH_STAGE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		 "the host's below, the task's own layer above");
 	say_rows(maker, read, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "package caches: the host's below, the project's own above");
 	say_rows(maker, read, PATH_GIT, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
@@ -310,6 +312,9 @@ static void explain_write(struct maker *maker)
 
 	say_rows(maker, write, PATH_WRITE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the host's, in place: what it does there is done");
+	say_rows(maker, write, PATH_STAGE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		 "the task's own layer, a stage that stays when the task has ended: nothing of it "
+		 "is on the host");
 	say_rows(maker, write, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the project's own layer of these caches, never the host's; while another run of "
 		 "the project holds one, a private layer that is gone at the end");

@@ -95,6 +95,10 @@ struct plan_facts {
 
 /* Where in a task's directory the layers of the view's n-th git directory lie. */
 #define PLAN_GIT_LAYERS "git"
+/* Where in it the layers of a staged workspace lie. */
+#define PLAN_STAGE_LAYERS "stage"
+/* And what it is a stage of (workspace/stage_store.h). */
+#define PLAN_STAGE_ABOUT "about"
 
 /* The name of every box: neutral, and never resolved outside. */
 #define PLAN_BOX_HOSTNAME "bawn"

@@ -353,9 +353,9 @@ static void get_view_path(struct reader *reader, struct view_path *path, uint32_
 		fault(reader, "has an upper layer where none belongs, or lacks one");
 	if (path->upper && !path_is_clean(path->upper))
 		fault(reader, "has an upper layer that is not clean");
-	if ((path->class == PATH_GIT || path->class == PATH_OBJECTS) &&
+	if ((path->class == PATH_GIT || path->class == PATH_OBJECTS || path->class == PATH_STAGE) &&
 	    (path->kind != PATH_KIND_DIRECTORY || strcmp(path->source, path->target) != 0))
-		fault(reader, "has a git directory that is none, or lies elsewhere");
+		fault(reader, "has an overlay that is no directory's, or lies elsewhere");
 	if (path->kind == PATH_KIND_LINK && path->class != PATH_PROTECT)
 		fault(reader, "has a link that is shown");
 }

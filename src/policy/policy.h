@@ -30,8 +30,10 @@ enum policy_flag {
 	POLICY_NESTED_USERNS = 1u << 0,
 	POLICY_ALLOW_PTRACE = 1u << 1,
 	POLICY_HIDE_STRICT = 1u << 2,
-	POLICY_TTY = 1u << 3, /* actions may have a terminal of their own, made by bawn */
-	POLICY_FLAGS_ALL = (1u << 4) - 1,
+	POLICY_TTY = 1u << 3,	    /* actions may have a terminal of their own, made by bawn */
+	POLICY_STAGE = 1u << 4,	    /* what is written in the workspace waits for `bawn apply` */
+	POLICY_READ_ONLY = 1u << 5, /* nothing is written in the workspace */
+	POLICY_FLAGS_ALL = (1u << 6) - 1,
 };
 
 struct policy_variable {

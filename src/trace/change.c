@@ -4,7 +4,8 @@
 
 static const char *const kinds[CHANGE_KIND_COUNT] = { "created", "modified", "removed",
 						      "replaced" };
-static const char *const states[CHANGE_STATE_COUNT] = { "applied", "covered", "held", "deferred" };
+static const char *const states[CHANGE_STATE_COUNT] = { "applied", "covered", "held", "deferred",
+							"staged" };
 
 void change_members(const struct change *change, struct json *json)
 {

@@ -22,6 +22,7 @@ enum change_state {
 	CHANGE_COVERED,	 /* a hidden or protected name that was covered again */
 	CHANGE_HELD,	 /* kept back for review */
 	CHANGE_DEFERRED, /* half done: looked at again after the task's next action */
+	CHANGE_STAGED,	 /* in the task's stage, and not on the host */
 	CHANGE_STATE_COUNT,
 };
 

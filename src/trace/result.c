@@ -148,6 +148,8 @@ void result_members(const struct result *result, struct json *json)
 		change_json(&result->changes[i], json);
 	json_array_end(json);
 	put_inputs(result->view, json);
+	if (result->stage)
+		json_string(json, "stage", result->stage);
 	json_array(json, "withheld_environment");
 	for (size_t i = 0; i < result->withheld_count; i++)
 		json_string(json, NULL, result->withheld[i]);

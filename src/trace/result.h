@@ -82,7 +82,9 @@ struct result {
 	const struct view *view;     /* its inputs are told; NULL: there was none */
 	const char *const *withheld; /* names of the caller's variables that were not passed */
 	size_t withheld_count;
-	const char *message; /* RESULT_FAILED and kin; NULL otherwise */
+	const char *stage;    /* the task whose stage the changes are in; NULL: it has none */
+	bool has_more_staged; /* than the changes tell */
+	const char *message;  /* RESULT_FAILED and kin; NULL otherwise */
 };
 
 /* The exit status of `bawn run` for a result (docs/SPECIFICATION.md). */

@@ -77,6 +77,11 @@ static int open_directory(const char *path)
 	return fd_open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 }
 
+static bool is_read_only(const struct finder *finder)
+{
+	return finder->look.policy->flags & POLICY_READ_ONLY;
+}
+
 /* Options have spoken of it: hidden, protected, in a read-only tree, or written in place. */
 static bool is_decided(const struct finder *finder, const char *path)
 {
@@ -89,9 +94,11 @@ static bool is_decided(const struct finder *finder, const char *path)
 	case PATH_WRITE:
 		return strcmp(row->target, path) == 0 && strcmp(path, policy->workspace) != 0;
 	case PATH_READ:
-		return is_inside(finder, row->target);
+		return is_inside(finder, row->target) &&
+		       !(is_read_only(finder) && strcmp(row->target, policy->workspace) == 0);
 	case PATH_GIT:
 	case PATH_CACHE:
+	case PATH_STAGE:
 		return false;
 	default:
 		return true;
@@ -136,6 +143,15 @@ static int add_item(struct finder *finder, struct git_directory item)
 	return 0;
 }
 
+/* Of a read-only workspace: the option's. */
+static uint32_t workspace_rule(const struct finder *finder)
+{
+	const struct policy *policy = finder->look.policy;
+	const struct view_path *row = view_lookup(&policy->view, policy->workspace);
+
+	return row ? row->rule : finder->overlay_rule;
+}
+
 /* An overlay of its own. */
 static int add_root(struct finder *finder, const char *path, const struct stat *status,
 		    enum git_directory_kind kind, const char *worktree)
@@ -154,6 +170,14 @@ static int add_root(struct finder *finder, const char *path, const struct stat *
 	/* a module's own checkout leads there too */
 	if (find_item(finder, path) || (row && row->class == PATH_GIT))
 		return 0;
+	/* what is not written needs no layer, and its objects no place of their own */
+	if (is_read_only(finder))
+		return add_row(finder, (struct view_path){ .class = PATH_READ,
+							   .kind = PATH_KIND_DIRECTORY,
+							   .target = path,
+							   .device = status->st_dev,
+							   .inode = status->st_ino,
+							   .rule = workspace_rule(finder) });
 	result = add_item(finder, item);
 	if (result < 0)
 		return result;

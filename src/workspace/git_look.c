@@ -53,6 +53,18 @@ static int check_links(const struct git_look *look, const char *path, const stru
 		path, (unsigned long)status->st_nlink);
 }
 
+/* Something that git would run or obey, which nothing covers. */
+static int note(struct git_look *look, const char *path)
+{
+	const char **absent =
+		arena_push(look->arena, look->absent, look->absent_count, sizeof(*absent));
+	if (!absent)
+		return no_memory(look);
+	look->absent = absent;
+	absent[look->absent_count++] = path;
+	return 0;
+}
+
 int git_look_protect(struct git_look *look, const char *path, const struct stat *status)
 {
 	struct policy *policy = look->policy;
@@ -69,6 +81,9 @@ int git_look_protect(struct git_look *look, const char *path, const struct stat 
 		.rule = look->rule,
 	};
 
+	/* nothing of a stage is on the host before a person says so, and knows that it is this */
+	if (row && row->class == PATH_STAGE)
+		return note(look, path);
 	/* a row of the same path is an option's word, and the workspace itself stays writable */
 	if (!row || row->class != PATH_WRITE || strcmp(row->target, path) == 0 ||
 	    strcmp(row->source, row->target) != 0)
@@ -84,16 +99,7 @@ int git_look_protect(struct git_look *look, const char *path, const struct stat 
 static int note_absent(struct git_look *look, const char *path)
 {
 	const struct view_path *row = view_lookup(&look->policy->view, path);
-	const char **absent;
-
-	if (!row || row->class != PATH_WRITE)
-		return 0;
-	absent = arena_push(look->arena, look->absent, look->absent_count, sizeof(*absent));
-	if (!absent)
-		return no_memory(look);
-	look->absent = absent;
-	absent[look->absent_count++] = path;
-	return 0;
+	return row && (row->class == PATH_WRITE || row->class == PATH_STAGE) ? note(look, path) : 0;
 }
 
 /* husky(1) has git run what is in `_`, which runs what is in the directory above. */

@@ -62,8 +62,9 @@ static const struct view_path *shown_by(const struct request *request, const cha
 	struct view view = { .paths = request->policy->view.paths, .count = request->known };
 	const struct view_path *row = view_lookup(&view, target);
 
-	if (!row || (row->class != PATH_READ && row->class != PATH_WRITE &&
-		     row->class != PATH_CACHE && row->class != PATH_COPY))
+	if (!row ||
+	    (row->class != PATH_READ && row->class != PATH_WRITE && row->class != PATH_CACHE &&
+	     row->class != PATH_COPY && row->class != PATH_STAGE))
 		return NULL;
 	return row;
 }
@@ -509,7 +510,7 @@ static int search(struct request *request, const char *base, const char *pattern
 		if (!path_is_under(row.target, base) || strcmp(row.target, base) == 0)
 			continue;
 		if ((row.class != PATH_READ && row.class != PATH_WRITE && row.class != PATH_CACHE &&
-		     row.class != PATH_COPY) ||
+		     row.class != PATH_COPY && row.class != PATH_STAGE) ||
 		    !row.source[0] || is_covered(request, &row, base))
 			continue;
 		result = search_row(request, walk, &row, base);

@@ -97,6 +97,9 @@ struct stage_change {
 struct stage {
 	int upper_fd, lower_fd; /* borrowed; directories, not O_PATH */
 	bool is_names_only;	/* nothing is read: rows of files on both sides say little then */
+	/* clean paths that the task did not see: what it has there is UNREAD */
+	const char *const *hidden;
+	size_t hidden_count;
 	/* 0, or a negative errno that ends the walk; one of its own is no error to be told. */
 	int (*take)(void *context, const struct stage_change *change);
 	void *context;

@@ -311,6 +311,14 @@ static int judge(struct walk *walk, const struct stage_object *lower,
 	return 1;
 }
 
+static bool is_hidden(const struct walk *walk)
+{
+	for (size_t i = 0; i < walk->stage->hidden_count; i++)
+		if (strcmp(walk->path, walk->stage->hidden[i]) == 0)
+			return true;
+	return false;
+}
+
 /* One name with what stands there in both; then the walk goes into it. */
 static int take(struct walk *walk, const struct stage_object *lower,
 		const struct stage_object *upper, uint32_t path_length)
@@ -321,6 +329,11 @@ static int take(struct walk *walk, const struct stage_object *lower,
 	unsigned marks = 0;
 	int has_level, result;
 
+	if (is_hidden(walk))
+		return upper->side.type == STAGE_NONE ?
+			       0 :
+			       emit(walk, STAGE_UNREAD, lower, upper, 0,
+				    "the host's name was hidden from the task");
 	result = judge(walk, lower, upper, &kind, &marks, &unread);
 	if (result < 0)
 		return result;

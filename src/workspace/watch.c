@@ -50,7 +50,8 @@ struct watch_name {
 static bool is_mount(const struct view_path *row)
 {
 	return row->class == PATH_READ || row->class == PATH_WRITE || row->class == PATH_CACHE ||
-	       row->class == PATH_DEVICE || row->class == PATH_COPY || row->class == PATH_GIT;
+	       row->class == PATH_DEVICE || row->class == PATH_COPY || row->class == PATH_GIT ||
+	       row->class == PATH_STAGE;
 }
 
 static bool is_hidden(const struct view *view, const struct view_path *path)

@@ -308,6 +308,19 @@ static inline void fill_listeners(struct policy *policy, struct arena *arena)
 	policy->listener_count = sizeof(listeners) / sizeof(listeners[0]);
 }
 
+/* The workspace staged, with git directories in it and a name hidden. */
+static inline void fill_stage(struct policy *policy, struct arena *arena)
+{
+	fill_git(policy, arena);
+	for (size_t i = 0; i < policy->view.count; i++)
+		if (strcmp(policy->view.paths[i].target, WORK) == 0) {
+			policy->view.paths[i].class = PATH_STAGE;
+			policy->view.paths[i].rule = flag(policy, arena, "--stage", 0);
+		}
+	file(policy, arena, PATH_HIDE, WORK "/.env", "--hide");
+	policy->flags |= POLICY_STAGE;
+}
+
 static const struct sample samples[] = {
 	{ "default", fill_default, false },
 	{ "read", fill_read, false },
@@ -322,6 +335,7 @@ static const struct sample samples[] = {
 	{ "devices", fill_devices, false },
 	{ "listeners", fill_listeners, false },
 	{ "git", fill_git, true },
+	{ "stage", fill_stage, false },
 };
 
 #define SAMPLE_COUNT (sizeof(samples) / sizeof(samples[0]))

@@ -401,6 +401,7 @@ static void check_writable(const struct subject *subject)
 			is_written |= (view->paths[j].class == PATH_WRITE ||
 				       view->paths[j].class == PATH_CACHE ||
 				       view->paths[j].class == PATH_GIT ||
+				       view->paths[j].class == PATH_STAGE ||
 				       view->paths[j].class == PATH_DEVICE) &&
 				      strcmp(view->paths[j].target, op->target) == 0;
 		hold(subject, is_written, "writable without a row", op->target);
@@ -514,8 +515,12 @@ static void fill_random(struct policy *policy, struct arena *arena, uint32_t *se
 	static const enum path_class classes[] = { PATH_READ, PATH_READ,    PATH_WRITE, PATH_HIDE,
 						   PATH_HIDE, PATH_PROTECT, PATH_CACHE, PATH_GIT };
 	unsigned count = 1 + draw(seed, 7);
+	bool is_staged = draw(seed, 3) == 0;
 
 	fill_default(policy, arena);
+	for (size_t i = 0; i < policy->view.count && is_staged; i++)
+		if (policy->view.paths[i].class == PATH_WRITE)
+			policy->view.paths[i].class = PATH_STAGE;
 	for (unsigned i = 0; i < count; i++) {
 		const char *target = places[draw(seed, PLACE_COUNT)];
 		enum path_class class = classes[draw(seed, sizeof(classes) / sizeof(classes[0]))];

@@ -154,6 +154,7 @@ static void class_names(void **state)
 	assert_string_equal(path_class_name(PATH_FILE), "file");
 	assert_string_equal(path_class_name(PATH_COPY), "copy");
 	assert_string_equal(path_class_name(PATH_GIT), "git");
+	assert_string_equal(path_class_name(PATH_STAGE), "stage");
 	assert_string_equal(path_class_name(PATH_OBJECTS), "objects");
 }
 

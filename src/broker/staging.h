@@ -1,0 +1,40 @@
+/*
+ * Staging: what a task changed in a workspace that was staged for it (PATH_STAGE) stays when the
+ * task has ended, as a stage in the state directory (workspace/stage_store.h), until a person
+ * applies or drops it. Nothing of it is brought to the host here, and nothing of what its git did.
+ */
+#pragma once
+
+#include "trace/change.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct effective;
+struct error;
+struct state;
+
+bool staging_is_on(const struct effective *effective);
+
+/* The box is made and nothing of the task has run in it. */
+int staging_begin(const struct effective *effective, int task_fd, struct error *error)
+	__attribute__((warn_unused_result));
+
+/* Whether there will be a stage. */
+bool staging_has_news(const struct effective *effective, int task_fd);
+
+/*
+ * What the task changed so far, in the arena: at most CHANGE_LIMIT, of which is_more tells. None of
+ * its processes runs any more.
+ */
+int staging_list(const struct effective *effective, int task_fd, struct arena *arena,
+		 struct change **ret_changes, size_t *ret_count, bool *ret_is_more,
+		 struct error *error) __attribute__((warn_unused_result));
+
+/* The box is gone: 1 where the task's directory became a stage, 0 where there was nothing. */
+int staging_keep(const struct effective *effective, int task_fd)
+	__attribute__((warn_unused_result));
+
+/* The same for the directory of a task whose supervisor died; the caller holds its lock. */
+int staging_resume(const struct state *state, const char *task) __attribute__((warn_unused_result));

@@ -1,0 +1,84 @@
+/* `bawn discard`: drops what a task changed in a workspace that was staged for it. */
+#include "base/error.h"
+#include "cli/confirm.h"
+#include "cli/stages.h"
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { OPTION_YES, OPTION_STATE_DIR };
+
+static const struct option options[] = {
+	{ "--yes", NULL, "do not ask", false, false, OPTION_YES },
+	STAGES_STATE_DIR_ROW(OPTION_STATE_DIR),
+};
+
+struct discard {
+	struct stages stages;
+	bool is_yes;
+};
+
+static int take(void *context, const struct option *option, const char *value, struct error *error)
+{
+	struct discard *discard = context;
+
+	if (option->id != OPTION_YES)
+		return stages_take_state(&discard->stages, option, value, error);
+	discard->is_yes = true;
+	return 0;
+}
+
+/* One that is damaged can be dropped, too. */
+static int drop(struct discard *discard, const char *word, int *ret_status, struct error *error)
+{
+	struct stage_kept CLEANUP_STAGE_KEPT kept = STAGE_KEPT_NONE;
+	char asked[128];
+	const char *task = NULL;
+	int result = stages_open(&discard->stages, word, STAGE_STORE_CHANGE, &kept, &task, error);
+
+	if (result < 0 && (result != -EBADMSG || kept.fd < 0))
+		return result;
+	*error = ERROR_NONE;
+	(void)snprintf(asked, sizeof(asked), "Drop the stage of %s for good?", task);
+	if (!confirm(asked, discard->is_yes, ret_status))
+		return 0;
+	result = stage_store_remove(discard->stages.effective.state.fd, task);
+	if (result < 0)
+		return error_errno(error, result, "dropping the stage of %s", task);
+	(void)printf("dropped: %s\n", task);
+	return 0;
+}
+
+static int discard_verb(int argc, char **argv)
+{
+	struct discard discard = { .stages = STAGES_NONE };
+	struct error error = ERROR_NONE;
+	int first = options_parse(&verb_discard, argc, argv, take, &discard, &error);
+	int result, status = 0;
+
+	if (first >= 0 && argc - first > 1)
+		first = error_set(&error, EINVAL, "bawn discard takes one task");
+	if (first < 0) {
+		complain(error.message);
+		return 2;
+	}
+	result = stages_begin(&discard.stages, &error);
+	if (result == 0)
+		result = drop(&discard, first < argc ? argv[first] : NULL, &status, &error);
+	if (result < 0)
+		complain(error.message);
+	stages_end(&discard.stages);
+	return result == 0 ? status : stages_status(result);
+}
+
+const struct verb verb_discard = {
+	.name = "discard",
+	.synopsis = "[TASK]",
+	.summary = "Drop what a task changed in a staged workspace.",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.exit_status = "0 dropped; 1 there is no such stage, it is in use, or the answer was no; 2 "
+		       "wrong use, or nobody to ask; 125 bawn itself failed",
+	.run = discard_verb,
+};
