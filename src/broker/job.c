@@ -123,6 +123,16 @@ static void settle_failure(struct job *job, enum enter_failure failure)
 	job->state = JOB_OVER;
 }
 
+static void pass_signal(struct job *job, int number)
+{
+	pid_t pid = job->entered.process.pid;
+
+	(void)kill(-pid, number);
+	(void)kill(pid, number);
+	if (number == SIGTERM || number == SIGHUP)
+		job->grace_ns = clock_monotonic_ns() + job->task->options.grace_ns;
+}
+
 /* The command runs: from here on the action has a time, and a result of its own. */
 static void begin_running(struct job *job)
 {
@@ -149,6 +159,11 @@ static void begin_running(struct job *job)
 	}
 	if (job->options.started)
 		job->options.started(job->options.context, &job->task->box);
+	/* sent as it was about to be executed */
+	if (job->asked) {
+		result->cause = CAUSE_OPERATOR;
+		pass_signal(job, job->asked_signal);
+	}
 }
 
 static void step_in(struct job *job)
@@ -511,8 +526,13 @@ void job_kill(struct job *job)
 void job_signal(struct job *job, int number)
 {
 	uint64_t now = clock_monotonic_ns();
-	pid_t pid = job->entered.process.pid;
 
+	/* it may run already, and have said so to somebody who then sent this */
+	if (job->state == JOB_ENTERING) {
+		step_in(job);
+		if (job->state == JOB_OVER)
+			return;
+	}
 	job->options.result->cause = CAUSE_OPERATOR;
 	if (job->asked && job->asked_signal == number && now < job->asked_ns + SAME_SIGNAL_NS)
 		return;
@@ -520,15 +540,12 @@ void job_signal(struct job *job, int number)
 		job->asked_ns = now;
 		job->asked_signal = number;
 	}
-	if (job->asked++ || job->state != JOB_RUNNING) {
+	if (job->asked++ || (job->state != JOB_RUNNING && !job->entering.announced)) {
 		job_kill(job);
 		streams_cut(&job->streams);
-		return;
+	} else if (job->state == JOB_RUNNING) {
+		pass_signal(job, number);
 	}
-	(void)kill(-pid, number);
-	(void)kill(pid, number);
-	if (number == SIGTERM || number == SIGHUP)
-		job->grace_ns = now + job->task->options.grace_ns;
 }
 
 void job_lose(struct job *job)

@@ -68,7 +68,9 @@ static int attach(const struct attaching *attaching, const char *word, const cha
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
 	struct client CLEANUP_CLIENT client = CLIENT_NONE;
-	struct session session = { .input = attaching->is_watching ? -1 : 0, .status_fd = -1 };
+	struct session session = { .signal_fd = -1,
+				   .input = attaching->is_watching ? -1 : 0,
+				   .status_fd = -1 };
 	struct error error = ERROR_NONE;
 	int CLEANUP_FD fd = -1;
 	const char *id;
@@ -78,14 +80,17 @@ static int attach(const struct attaching *attaching, const char *word, const cha
 		return status;
 	result = client_connect_patiently(&client, id, clock_monotonic_ns() + CLIENT_YOUNG_NS, &fd,
 					  NULL, &error);
+	session.fd = fd;
+	if (result == 0)
+		result = session_begin(&session, &error);
 	if (result == 0)
 		result = send_request(fd, action, &session, &error);
 	if (result < 0) {
 		complain(error.message);
+		fd_close(&session.signal_fd);
 		fd_close(&session.input);
 		return 1;
 	}
-	session.fd = fd;
 	return session_run(&session);
 }
 

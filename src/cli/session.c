@@ -23,6 +23,8 @@
 #define INPUT_BYTES 4096
 /* A supervisor that does not answer does not keep a person from ^Z. */
 #define PAUSE_MS 300
+/* Nor from ^C while the action has not begun, as far as we know. */
+#define LEAVE_MS 3000
 
 /* ^P and ^Q, one after the other: the keys that detach. */
 enum { KEY_DETACH_FIRST = 0x10, KEY_DETACH = 0x11 };
@@ -31,8 +33,8 @@ enum { WATCH_CONNECTION, WATCH_SIGNALS, WATCH_INPUT, WATCH_COUNT };
 
 struct talk {
 	struct session *session;
-	int signal_fd;
 	int asked;	 /* signals that asked to end */
+	int asked_first; /* the first of them */
 	bool is_started; /* the action runs */
 	bool has_tty;	 /* a terminal of its own */
 	bool is_over;
@@ -78,7 +80,7 @@ bool session_window(struct winsize *ret_window)
 	return false;
 }
 
-static int open_signals(const struct session *session)
+int session_begin(struct session *session, struct error *error)
 {
 	static const int taken[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP };
 	sigset_t set;
@@ -93,11 +95,14 @@ static int open_signals(const struct session *session)
 		if (sigaction(taken[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaddset(&set, taken[i]);
 	}
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -1;
+	session->signal_fd = -1;
+	if (sigprocmask(SIG_BLOCK, &set, NULL) == 0)
+		session->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (session->signal_fd < 0)
+		return error_errno(error, errno, "watching for signals");
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGTTOU, SIG_IGN);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return 0;
 }
 
 static void send_window(const struct talk *talk)
@@ -157,13 +162,20 @@ static void pause_action(struct talk *talk)
 		talk->is_pausing = true;
 }
 
+/* What is attached outlives us: only keys of the terminal are for it. */
+static bool is_passed_on(const struct talk *talk, int number)
+{
+	return talk->session->is_exec ||
+	       (talk->is_started && (number == SIGINT || number == SIGQUIT));
+}
+
 static void on_signal(struct talk *talk)
 {
 	struct signalfd_siginfo info;
 	struct control_signal sent;
 	struct error error;
 
-	if (read(talk->signal_fd, &info, sizeof(info)) != sizeof(info))
+	if (read(talk->session->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	if (info.ssi_signo == SIGWINCH) {
 		send_window(talk);
@@ -174,20 +186,15 @@ static void on_signal(struct talk *talk)
 		return;
 	}
 	sent.number = (int)info.ssi_signo;
-	/* what is attached outlives us: only keys of the terminal are for it */
-	if (++talk->asked >= PATIENCE ||
-	    (!talk->session->is_exec && sent.number != SIGINT && sent.number != SIGQUIT)) {
+	if (!talk->asked++)
+		talk->asked_first = sent.number;
+	if (talk->asked >= PATIENCE || (talk->asked > 1 && !talk->is_started) ||
+	    !is_passed_on(talk, sent.number)) {
 		finish(talk, 128 + sent.number);
 		return;
 	}
-	/*
-	 * before the action runs there is nothing to pass it on to, and going away ends the start
-	 */
-	if (!talk->is_started)
-		finish(talk, 128 + sent.number);
-	else
-		(void)client_send(talk->session->fd, CONTROL_SIGNAL, &sent, sizeof(sent), NULL, 0,
-				  &error);
+	/* whether the action runs already is the supervisor's to say: else this ends its start */
+	(void)client_send(talk->session->fd, CONTROL_SIGNAL, &sent, sizeof(sent), NULL, 0, &error);
 }
 
 static void on_started(struct talk *talk, const struct message *message)
@@ -243,7 +250,10 @@ static void on_result(struct talk *talk, const struct message *message)
 		return;
 	}
 	memcpy(&result, message->bytes, sizeof(result));
-	finish(talk, result.exit_status <= 255 ? (int)result.exit_status : 125);
+	if (!talk->is_started && talk->asked)
+		finish(talk, 128 + talk->asked_first);
+	else
+		finish(talk, result.exit_status <= 255 ? (int)result.exit_status : 125);
 	if (message->fd_count == 0)
 		return;
 	if (control_read_sealed(message->fds[0], CONTROL_LIMIT_BLOB_BYTES, &arena, &bytes,
@@ -336,21 +346,33 @@ static void on_input(struct talk *talk)
 	detach(talk);
 }
 
+/* Nothing came in the time that we wait at most. */
+static void give_up(struct talk *talk)
+{
+	if (talk->is_pausing)
+		stop(talk);
+	else
+		finish(talk, 128 + talk->asked_first);
+}
+
 static void step(struct talk *talk)
 {
 	bool waits_for_room = talk->pending_end != 0;
+	int most_ms = talk->is_pausing		       ? PAUSE_MS :
+		      talk->asked && !talk->is_started ? LEAVE_MS :
+							 -1;
 	struct pollfd watches[WATCH_COUNT] = {
 		[WATCH_CONNECTION] = { .fd = talk->session->fd, .events = POLLIN },
-		[WATCH_SIGNALS] = { .fd = talk->signal_fd, .events = POLLIN },
+		[WATCH_SIGNALS] = { .fd = talk->session->signal_fd, .events = POLLIN },
 		[WATCH_INPUT] = { .fd = talk->session->input < 0 || !talk->is_started ? -1 :
 					waits_for_room ? talk->session->input :
 							 0,
 				  .events = waits_for_room ? POLLOUT : POLLIN },
 	};
-	int count = poll(watches, WATCH_COUNT, talk->is_pausing ? PAUSE_MS : -1);
+	int count = poll(watches, WATCH_COUNT, most_ms);
 
 	if (count == 0)
-		stop(talk);
+		give_up(talk);
 	if (count <= 0) {
 		if (count == 0 || errno == EINTR)
 			return;
@@ -359,28 +381,23 @@ static void step(struct talk *talk)
 		finish(talk, 125);
 		return;
 	}
-	if (watches[WATCH_SIGNALS].revents)
-		on_signal(talk);
-	if (!talk->is_over && watches[WATCH_CONNECTION].revents)
+	/* that it has started comes before a signal for it */
+	if (watches[WATCH_CONNECTION].revents)
 		on_message(talk);
-	else if (!talk->is_over && watches[WATCH_INPUT].revents)
+	else if (watches[WATCH_INPUT].revents)
 		on_input(talk);
+	if (!talk->is_over && watches[WATCH_SIGNALS].revents)
+		on_signal(talk);
 }
 
 int session_run(struct session *session)
 {
-	struct talk talk = { .session = session, .signal_fd = open_signals(session) };
-	struct error error = ERROR_NONE;
+	struct talk talk = { .session = session };
 
-	if (talk.signal_fd < 0) {
-		(void)error_errno(&error, errno, "watching for signals");
-		complain(error.message);
-		return 125;
-	}
 	while (!talk.is_over)
 		step(&talk);
 	restore_terminal();
-	fd_close(&talk.signal_fd);
+	fd_close(&session->signal_fd);
 	fd_close(&session->input);
 	return talk.status;
 }

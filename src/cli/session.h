@@ -10,8 +10,11 @@
 
 #include <stdbool.h>
 
+struct error;
+
 struct session {
 	int fd;		   /* borrowed: the connection, on which EXEC or ATTACH was sent */
+	int signal_fd;	   /* owned; session_begin() */
 	int input;	   /* attach: where input goes to, not blocking; owned, -1 without */
 	bool is_exec;	   /* the action is ours: signals are its, and its status is ours */
 	bool is_quiet;	   /* no lines on standard error */
@@ -19,6 +22,12 @@ struct session {
 	int status_fd;	   /* and there; -1 */
 	bool has_progress; /* the supervisor may draw on our terminal, until we are stopped */
 };
+
+/*
+ * Takes signals, before the request is sent: the action may run, and have said so, before we come
+ * to look at them. session_run() gives the descriptor back.
+ */
+int session_begin(struct session *session, struct error *error);
 
 /* Until the result, the detaching, or the end of the supervisor. Returns the exit status. */
 int session_run(struct session *session);

@@ -480,7 +480,8 @@ static int send_request(int fd, const struct control_request *request, struct er
 static int exec_command(struct task_verb *task, int argc, char **argv)
 {
 	struct client CLEANUP_CLIENT client = CLIENT_NONE;
-	struct session session = { .input = -1,
+	struct session session = { .signal_fd = -1,
+				   .input = -1,
 				   .is_exec = true,
 				   .is_quiet = task->quiet,
 				   .has_json = task->json,
@@ -496,14 +497,17 @@ static int exec_command(struct task_verb *task, int argc, char **argv)
 	result = fill_request(task, argc, argv, &request, &error);
 	if (result == 0)
 		result = client_connect(&client, id, &fd, NULL, &error);
+	session.fd = fd;
+	session.has_progress = result == 0 && (request.flags & CONTROL_PROGRESS);
+	if (result == 0)
+		result = session_begin(&session, &error);
 	if (result == 0)
 		result = send_request(fd, &request, &error);
 	if (result < 0) {
 		complain(error.message);
+		fd_close(&session.signal_fd);
 		return 125;
 	}
-	session.fd = fd;
-	session.has_progress = (request.flags & CONTROL_PROGRESS) != 0;
 	return session_run(&session);
 }
 

@@ -190,6 +190,15 @@ class Place:
         remove_tree(self.base)
 
 
+def catching(name, body, before=""):
+    """
+    The words of a command that says `ready` and then runs `body` (perl) at a signal. Not a shell:
+    bash loses an INT that comes as its child has just ended, dash any that comes as it makes one.
+    """
+    return ["perl", "-e", f"$| = 1; $SIG{{{name}}} = sub {{ {body} }}; {before}; "
+                          "print qq(ready\\n); select undef, undef, undef, 0.05 while 1"]
+
+
 def select_ready(child):
     """The first line that a started run prints."""
     assert select.select([child.stdout], [], [], LIMIT_S)[0], "no word"

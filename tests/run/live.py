@@ -55,7 +55,7 @@ class Live(Place):
             found[:] = self.tasks()
             return len(found) == 1 and found[0]["state"] != "unknown"
 
-        assert eventually(answers, 5), found
+        assert eventually(answers), found
         return found[0]
 
 

@@ -253,7 +253,7 @@ def test_each_action_of_a_live_task(live, layout):
     upper = live.state / "tasks" / task / "git/0/upper"
     assert (upper / "config").exists() or list(upper.glob("worktrees/*")), listing(upper)
     live.verb("task", "end", task)
-    assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
+    assert eventually(lambda: not os.listdir(live.state / "tasks"))
 
 
 MARK = "touch {mark}"

@@ -276,7 +276,7 @@ def test_each_action_lands_before_its_answer(live):
     assert ran.out.splitlines()[0] == "x" and not held(ran.result), ran
     assert len(waiting(live)) == 1
     assert live.verb("task", "end", task).status == 0
-    assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
+    assert eventually(lambda: not os.listdir(live.state / "tasks"))
     git(live.work, "fsck")
 
 
@@ -296,7 +296,7 @@ def test_the_host_commits_between_two_actions(live):
     assert main["reason"] == "the host changed it meanwhile", ran
     assert git(live.work, "status", "--porcelain").stdout == ""
     assert live.verb("task", "end", task).status == 0
-    assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
+    assert eventually(lambda: not os.listdir(live.state / "tasks"))
     assert subject(live.work) == "host"
 
 
@@ -317,7 +317,7 @@ def test_something_runs_beside_it(live):
         last = (live.work / "noise").read_text()
         assert eventually(lambda last=last: (live.work / "noise").read_text() not in ("", last))
     assert live.verb("task", "end", task).status == 0
-    assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
+    assert eventually(lambda: not os.listdir(live.state / "tasks"))
     assert git(live.work, "log", "--format=%s", "-3").stdout == "2\n1\n0\n"
 
 
@@ -336,8 +336,8 @@ def test_half_done_it_waits(live):
     act(live, task, "git commit --allow-empty -qm last; touch .git/index.lock")
     assert subject(live.work) == "done"
     assert live.verb("task", "end", task).status == 0
-    assert eventually(lambda: subject(live.work) == "last", 5)
-    assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
+    assert eventually(lambda: subject(live.work) == "last")
+    assert eventually(lambda: not os.listdir(live.state / "tasks"))
     assert not (live.work / ".git/index.lock").exists()
     git(live.work, "fsck")
 
@@ -356,7 +356,7 @@ def test_one_of_two_repositories_waits(live):
     ran = act(live, task, "rm vendor/.git/index.lock; " + both.format("b"))
     assert (subject(live.work), subject(vendor)) == ("b", "b") and not held(ran.result), ran
     assert live.verb("task", "end", task).status == 0
-    assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
+    assert eventually(lambda: not os.listdir(live.state / "tasks"))
 
 
 def test_the_end_of_a_task_in_mid_action(live):
@@ -369,8 +369,8 @@ def test_the_end_of_a_task_in_mid_action(live):
     assert subject(live.work) == "two"
     assert live.verb("task", "end", task).status == 0
     child.communicate(timeout=LIMIT_S)
-    assert eventually(lambda: subject(live.work) == "mid", 5)
-    assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
+    assert eventually(lambda: subject(live.work) == "mid")
+    assert eventually(lambda: not os.listdir(live.state / "tasks"))
 
 
 # --- supervisors that die -------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def kill_in_mid_action(place, script):
     child = place.start(*ENV, "--", "bash", "-c", script + "; echo ready; sleep 1000")
     assert select_ready(child) == b"ready\n"
     (task,) = (place.state / "tasks").iterdir()
-    assert eventually((task / "git/covers").exists, 5)
+    assert eventually((task / "git/covers").exists)
     child.kill()
     child.communicate()
 
@@ -468,7 +468,7 @@ def test_a_live_task_whose_supervisor_dies(live):
     assert subject(live.work) == "landed"
     assert live.run("--", "true").status == 0
     assert git(live.work, "log", "--format=%s", "-2").stdout == "later\nlanded\n"
-    assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
+    assert eventually(lambda: not os.listdir(live.state / "tasks"))
 
 
 FULL = """

@@ -145,7 +145,7 @@ def test_a_group_that_vanishes_ends_the_task(place):
             except OSError:
                 return False
             return True
-        assert eventually(is_removed, 5)
+        assert eventually(is_removed)
     out, err = child.communicate(timeout=LIMIT_S)
     result = json.loads(out)
     assert child.returncode == 137, (out, err)

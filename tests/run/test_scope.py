@@ -418,7 +418,7 @@ def is_gone(pid):
 def stops(tree, connection, pid):
     """Makes the scope only when the one who asked has been killed, and is told to stop it."""
     greet(tree, connection)
-    assert eventually(lambda: is_gone(pid), 5)
+    assert eventually(lambda: is_gone(pid))
     connection.sendall(answer() + removed(tree.unit))
     tree.call = manager.take_stop(manager.take_message(connection))
     connection.sendall(answer(serial=2))
@@ -431,7 +431,7 @@ def test_the_scope_of_one_who_was_killed_is_stopped(tree):
     # a signal to the whole group does not reach it
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
-    assert eventually(lambda: is_gone(role), 5)
+    assert eventually(lambda: is_gone(role))
     assert tree.call == (2, {1: manager.PATH, 2: manager.MANAGER, 3: "StopUnit",
                              6: "org.freedesktop.systemd1"}, tree.unit, "replace")
 
@@ -445,7 +445,7 @@ def test_a_scope_that_comes_too_late_is_stopped(tree):
     tree.listen(late)
     status, _, err = ask(tree)
     assert status == 1 and LATE in err
-    assert eventually(lambda: tree.call[2:] == (tree.unit, "replace"), 2)
+    assert eventually(lambda: tree.call[2:] == (tree.unit, "replace"))
 
 
 def test_the_role_ends_though_the_manager_hangs(tree):

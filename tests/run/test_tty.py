@@ -4,7 +4,7 @@ import signal
 import termios
 import time
 
-from boxed import eventually, nobody_left, place
+from boxed import catching, eventually, nobody_left, place
 from screen import Screen
 
 __all__ = ["place"]
@@ -28,8 +28,7 @@ def test_it_is_a_terminal(place):
 
 
 def test_window_size(place):
-    screen = tty(place, "sh", "-c", "trap 'stty size; exit 4' WINCH; echo ready; "
-                                       "while :; do sleep 0.05; done")
+    screen = tty(place, *catching("WINCH", "system 'stty size'; exit 4"))
     screen.wait_for("ready")
     screen.resize(20, 50)
     screen.wait_for("20 50")

@@ -51,7 +51,7 @@ def test_attach_still_sees_it(live):
     child = live.start("--no-spool", "--", "sh", "-c",
                        "until test -e go; do echo tick; sleep 0.1; done; echo later")
     select_ready(child)
-    assert eventually(lambda: live.one()["state"] == "running", 5)
+    assert eventually(lambda: live.one()["state"] == "running")
     task = os.listdir(live.state / "tasks")[0]
     with live.spawn("attach", "--no-stdin", task) as other:
         assert other.stdout.readline() == b"tick\n"

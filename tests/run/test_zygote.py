@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from boxed import descendants, eventually, is_dead, reap
+from boxed import LIMIT_S, descendants, eventually, is_dead, reap
 from live import kill_later, live
 
 __all__ = ["live"]
@@ -140,7 +140,7 @@ def test_action_that_is_given_up_in_it_never_runs(live):
     finally:
         held.kill()
         held.communicate()
-    assert eventually(lambda: not live.one()["actions"], 5)
+    assert eventually(lambda: not live.one()["actions"])
     kill_later(pid)
     ran = enter(live, task, "ls ran 2>&1; echo next")
     assert ran.out.endswith("next\n") and "No such file" in ran.out, ran
@@ -149,13 +149,32 @@ def test_action_that_is_given_up_in_it_never_runs(live):
     live.assert_nothing_left()
 
 
+def test_interrupt_before_it_began(live):
+    """The supervisor knows that it has not, and ends its start."""
+    task = live.begin()
+    enter(live, task, "true")
+    enter(live, task, "true")
+    pid = zygote(live)
+    os.kill(pid, signal.SIGSTOP)
+    held = live.spawn("task", "exec", task, "--", "touch", "ran")
+    try:
+        assert eventually(lambda: live.one()["actions"])
+        held.send_signal(signal.SIGINT)
+        out, _ = held.communicate(timeout=LIMIT_S)
+        assert (held.returncode, out) == (128 + signal.SIGINT, b"")
+        assert not live.one()["actions"]
+    finally:
+        kill_later(pid)
+    assert enter(live, task, "echo next; ls ran").out == "next\n"
+
+
 def test_it_ends_with_its_supervisor(live):
     task = live.begin()
     enter(live, task, "true")
     enter(live, task, "true")
     pid, leader = zygote(live), supervisor(live)
     os.kill(leader, signal.SIGKILL)
-    assert eventually(lambda: reap() or not os.path.exists(f"/proc/{pid}"), 1)
+    assert eventually(lambda: reap() or not os.path.exists(f"/proc/{pid}"))
 
 
 def test_failed_commands_leave_it_alone(live):
