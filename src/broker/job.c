@@ -8,6 +8,7 @@
 #include "broker/staging.h"
 #include "broker/task.h"
 #include "kernel/seccomp.h"
+#include "trace/identify.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +27,7 @@
 
 /*
  * An action that is over sooner has its start written while the kernel takes its box down; its
- * intent is on record all the same.
+ * intent is on record all the same. In a live task nothing is taken down: it is written at once.
  */
 #define TELL_NS (2ull * 1000 * 1000)
 
@@ -51,6 +52,7 @@ static int tell_start(struct job *job)
 			       .monotonic_ns = job->started_ns,
 			       .body.start = { .pid = job->entered.process.pid,
 					       .executable_fd = job->entered.executable_fd,
+					       .executable_path = job->executable_path,
 					       .measured = job->options.result,
 					       .cgroup = cgroup && cgroup->count ? cgroup->name :
 										   NULL } };
@@ -144,13 +146,14 @@ static void begin_running(struct job *job)
 	result->cause = CAUSE_COMMAND;
 	result->started_wall_ns = clock_wall_ns();
 	job->started_ns = result->duration_ns = clock_monotonic_ns();
-	job->tell_ns = job->started_ns + TELL_NS;
+	job->tell_ns = job->started_ns + (job->task->options.live ? 0 : TELL_NS);
 	/* the record has work of its own to do, now that the command has its processor */
 	job->task->has_work = true;
 	job->old_ns = result->duration_ns + YOUNG_NS;
 	if (job->options.action->timeout_ns)
 		job->deadline_ns = result->duration_ns + job->options.action->timeout_ns;
 	if (job->options.evidence) {
+		identify_path(job->entered.executable_fd, job->executable_path);
 		evidence_gather(&job->task->options.effective->plan, &job->task->box, &job->entered,
 				&job->task->namespaces, result);
 		result->limit_count = evidence_limits(job->task->options.effective,
@@ -328,9 +331,9 @@ static void reap(struct job *job)
 		result->signal = WTERMSIG(status);
 		result->core_dumped = WCOREDUMP(status);
 	}
-	/* before the box goes: see lose_filter(); the result tells what was lost */
-	(void)tell_start(job);
 	task_job_ended(job->task, job);
+	/* the result tells what was lost */
+	(void)tell_start(job);
 	/* what others of the task still write is not this action's any more */
 	streams_drain(&job->streams, job->task->options.live);
 }
@@ -357,8 +360,6 @@ static void lose_filter(struct job *job)
 {
 	job->is_gone = true;
 	fd_close(&job->entered.notify_fd);
-	/* the path of what it executed is told by the box's mounts, which go with it */
-	(void)tell_start(job);
 	if (!job->task->options.live)
 		task_kill(job->task);
 }

@@ -16,6 +16,7 @@
 #include "trace/result.h"
 #include "workspace/planted.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,23 +52,24 @@ struct job {
 	struct streams streams;
 	struct entering entering;
 	struct entered entered;
-	uint64_t family;	/* of a live task's: what it started */
-	struct sha256 input;	/* what was passed on to its standard input */
-	struct planted planted; /* what tools outside would run later */
-	uint64_t deadline_ns;	/* wall clock, 0 = none */
-	uint64_t started_ns;	/* when it began to run, monotonic */
-	uint64_t tell_ns;	/* its start is to be on record then; 0: it is, or it has none */
-	uint64_t enter_ns;	/* until then it must have come into the box */
-	uint64_t old_ns;	/* its output is spooled to the disk from then on */
-	uint64_t grace_ns;	/* kill then, 0 = not asked to end */
-	struct joined *joined;	/* who watches it from elsewhere (broker/join.h) */
-	bool is_watched;	/* by the watchdog */
-	bool was_capped;	/* its output reached the cap */
-	bool is_gone;		/* seen to be: neither it nor what it started runs */
-	bool is_unlanded;	/* something of the task runs on: not now (broker/landing.h) */
-	int asked;		/* signals that asked it to end */
-	uint64_t asked_ns;	/* when the first came */
-	int asked_signal;	/* which one it was */
+	char executable_path[PATH_MAX]; /* of what it executed, in the box */
+	uint64_t family;		/* of a live task's: what it started */
+	struct sha256 input;		/* what was passed on to its standard input */
+	struct planted planted;		/* what tools outside would run later */
+	uint64_t deadline_ns;		/* wall clock, 0 = none */
+	uint64_t started_ns;		/* when it began to run, monotonic */
+	uint64_t tell_ns;      /* its start is to be on record then; 0: it is, or it has none */
+	uint64_t enter_ns;     /* until then it must have come into the box */
+	uint64_t old_ns;       /* its output is spooled to the disk from then on */
+	uint64_t grace_ns;     /* kill then, 0 = not asked to end */
+	struct joined *joined; /* who watches it from elsewhere (broker/join.h) */
+	bool is_watched;       /* by the watchdog */
+	bool was_capped;       /* its output reached the cap */
+	bool is_gone;	       /* seen to be: neither it nor what it started runs */
+	bool is_unlanded;      /* something of the task runs on: not now (broker/landing.h) */
+	int asked;	       /* signals that asked it to end */
+	uint64_t asked_ns;     /* when the first came */
+	int asked_signal;      /* which one it was */
 };
 
 /* How many entries job_poll() fills. */

@@ -24,6 +24,8 @@
 #define FILE_NAME "covers"
 #define FILE_VERSION 1u
 #define FILE_LIMIT_BYTES (16u * 1024 * 1024)
+/* Of the arena: what a repository of some branches takes. */
+#define FIRST_BYTES (16u * 1024)
 
 /* A cover is opened at the start, or by who goes on. */
 static int open_cover(const struct landing_place *place, int git_fd, struct git_cover *cover)
@@ -105,6 +107,7 @@ int landing_begin(struct landing *landing, const struct effective *effective, in
 
 	*landing = LANDING_NONE;
 	landing->effective = effective;
+	landing->arena.first_bytes = FIRST_BYTES;
 	if (!count_covers(found) || !has_layers(&effective->plan))
 		return 0;
 	landing->git_fd = open_git(task_fd);

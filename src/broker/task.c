@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define TASK_LIMIT_WATCHES 96
+/* Of two arrays with an entry for each row of the view; the pages come with the block. */
+#define GUARD_BYTES (8u * 1024)
 
 enum { WATCH_SIGNALS, WATCH_INIT, WATCH_NAMES, WATCH_JOBS };
 
@@ -75,6 +77,7 @@ int task_announce(struct task *task, const struct task_options *options, struct 
 			       .box = BOX_NONE,
 			       .names = WATCH_NONE,
 			       .landing = LANDING_NONE,
+			       .guard_arena = { .first_bytes = GUARD_BYTES },
 			       .signal_fd = -1 };
 	if (emit_start(task) < 0)
 		return error_set(error, EIO, "the trace cannot be written, so nothing was started");

@@ -1,5 +1,6 @@
 #include "trace/blob.h"
 
+#include "base/buffer.h"
 #include "base/directory.h"
 #include "base/fd.h"
 #include "trace/mask.h"
@@ -179,9 +180,11 @@ struct flow {
 	struct sha256 given, kept;
 	bool is_split; /* something was masked: the hashes differ */
 	uint64_t kept_bytes;
-	int out_fd;	   /* where kept bytes go; or to the pack */
-	struct pack *pack; /* NULL: plain */
-	int failure;	   /* of the pack alone */
+	/* where kept bytes go: one of these */
+	struct buffer *held;
+	struct pack *pack;
+	int out_fd;
+	int failure; /* of the pack alone */
 };
 
 static int take_kept(void *context, const void *bytes, size_t length)
@@ -194,6 +197,10 @@ static int take_kept(void *context, const void *bytes, size_t length)
 	}
 	sha256_update(flow->is_split ? &flow->kept : &flow->given, bytes, length);
 	flow->kept_bytes += length;
+	if (flow->held) {
+		buffer_append(flow->held, bytes, length);
+		return flow->held->failed ? -ENOMEM : 0;
+	}
 	if (!flow->pack)
 		return fd_write_all(flow->out_fd, bytes, length);
 	if (flow->failure == 0)
@@ -201,9 +208,11 @@ static int take_kept(void *context, const void *bytes, size_t length)
 	return flow->failure;
 }
 
-static int flow_begin(struct flow *flow, const struct mask *mask, int out_fd, struct pack *pack)
+/* As set: mask and where it goes. */
+static int flow_begin(struct flow *flow)
 {
-	*flow = (struct flow){ .mask = mask, .out_fd = out_fd, .pack = pack };
+	const struct mask *mask = flow->mask;
+
 	sha256_begin(&flow->given);
 	return mask ? mask_stream_begin(&flow->stream, mask, take_kept, flow) : 0;
 }
@@ -254,16 +263,30 @@ static int give_name(struct fresh *fresh, struct blob *blob)
 	return fresh_name(fresh, name);
 }
 
+/* What is short is held until its name is known: where there is such a file, it takes none. */
+static int put_held(int directory_fd, int *prepared_fd, const struct buffer *held,
+		    struct blob *blob)
+{
+	struct fresh CLEANUP_FRESH fresh = { .fd = -1 };
+	int result;
+
+	blob->stored_bytes = blob->kept_bytes;
+	if (is_kept(directory_fd, blob))
+		return 0;
+	result = fresh_begin(directory_fd, prepared_fd, &fresh);
+	if (result == 0)
+		result = fd_write_all(fresh.fd, held->data, held->length);
+	return result == 0 ? fresh_name(&fresh, blob->name) : result;
+}
+
 int blob_put(int directory_fd, const struct mask *mask, const void *bytes, size_t length,
 	     struct blob *ret_blob, struct error *error)
 {
-	struct fresh CLEANUP_FRESH fresh = { .fd = -1 };
-	struct flow CLEANUP_FLOW flow = { 0 };
+	struct buffer CLEANUP_BUFFER held = { 0 };
+	struct flow CLEANUP_FLOW flow = { .mask = mask, .held = &held };
 	struct blob blob = { 0 };
-	int result = fresh_begin(directory_fd, NULL, &fresh);
+	int result = flow_begin(&flow);
 
-	if (result == 0)
-		result = flow_begin(&flow, mask, fresh.fd, NULL);
 	if (result == 0)
 		result = flow_feed(&flow, bytes, length);
 	if (result == 0)
@@ -276,8 +299,7 @@ int blob_put(int directory_fd, const struct mask *mask, const void *bytes, size_
 		sha256_begin(&given);
 		sha256_update(&given, bytes, length);
 		digits(given, blob.sha256);
-		blob.stored_bytes = blob.kept_bytes;
-		result = give_name(&fresh, &blob);
+		result = put_held(directory_fd, NULL, &held, &blob);
 	}
 	if (result < 0)
 		return error_errno(error, result, "writing a blob");
@@ -352,14 +374,14 @@ static int seal_packed(int directory_fd, const struct mask *mask, struct source 
 {
 	struct fresh CLEANUP_FRESH fresh = { .fd = -1 };
 	struct pack CLEANUP_PACK pack = PACK_NONE;
-	struct flow CLEANUP_FLOW flow = { 0 };
+	struct flow CLEANUP_FLOW flow = { .mask = mask, .pack = &pack };
 	int finished, result = fresh_begin(directory_fd, NULL, &fresh);
 
 	if (result < 0)
 		return result;
 	if (pack_begin(fresh.fd, &pack, &blob->unpacked) < 0)
 		return 1;
-	result = flow_begin(&flow, mask, -1, &pack);
+	result = flow_begin(&flow);
 	if (result == 0)
 		result = pour(source, &flow);
 	if (result < 0 && flow.failure == 0)
@@ -383,15 +405,32 @@ static int seal_packed(int directory_fd, const struct mask *mask, struct source 
 	return give_name(&fresh, blob);
 }
 
-static int seal_plain(int directory_fd, int *prepared_fd, const struct mask *mask,
+static int seal_short(int directory_fd, int *prepared_fd, const struct mask *mask,
 		      struct source *source, struct blob *blob)
 {
-	struct fresh CLEANUP_FRESH fresh = { .fd = -1 };
-	struct flow CLEANUP_FLOW flow = { 0 };
-	int result = fresh_begin(directory_fd, prepared_fd, &fresh);
+	struct buffer CLEANUP_BUFFER held = { 0 };
+	struct flow CLEANUP_FLOW flow = { .mask = mask, .held = &held };
+	int result = flow_begin(&flow);
 
 	if (result == 0)
-		result = flow_begin(&flow, mask, fresh.fd, NULL);
+		result = pour(source, &flow);
+	if (result < 0)
+		return result;
+	tell(&flow, source->length, blob);
+	return put_held(directory_fd, prepared_fd, &held, blob);
+}
+
+/* What was to be packed and is not. */
+static int seal_plain(int directory_fd, const struct mask *mask, struct source *source,
+		      struct blob *blob)
+{
+	struct fresh CLEANUP_FRESH fresh = { .fd = -1 };
+	struct flow CLEANUP_FLOW flow = { .mask = mask };
+	int result = fresh_begin(directory_fd, NULL, &fresh);
+
+	flow.out_fd = fresh.fd;
+	if (result == 0)
+		result = flow_begin(&flow);
 	if (result == 0)
 		result = pour(source, &flow);
 	if (result < 0)
@@ -407,7 +446,7 @@ int blob_seal(int directory_fd, int *prepared_fd, const struct mask *mask, int f
 	struct source source = { .fd = fd };
 	struct blob blob = { 0 };
 	struct stat status;
-	int result = 1;
+	int result;
 
 	if (fstat(fd, &status) < 0)
 		return error_errno(error, errno, "a stream's file");
@@ -419,10 +458,12 @@ int blob_seal(int directory_fd, int *prepared_fd, const struct mask *mask, int f
 		malloc(source.length < CHUNK_BYTES ? (size_t)source.length + 1 : CHUNK_BYTES);
 	if (!source.chunk)
 		return error_errno(error, ENOMEM, "sealing a stream");
-	if (source.length >= BLOB_PACK_BYTES)
+	if (source.length < BLOB_PACK_BYTES)
+		result = seal_short(directory_fd, prepared_fd, mask, &source, &blob);
+	else
 		result = seal_packed(directory_fd, mask, &source, &blob);
 	if (result == 1)
-		result = seal_plain(directory_fd, prepared_fd, mask, &source, &blob);
+		result = seal_plain(directory_fd, mask, &source, &blob);
 	free(source.chunk);
 	if (result < 0)
 		return error_errno(error, result, "writing a blob of %llu bytes",

@@ -67,7 +67,8 @@ int blob_prepare(int directory_fd) __attribute__((warn_unused_result));
 
 /*
  * Keeps the bytes of a regular file, from its start to its end at the time of the call.
- * prepared_fd: from blob_prepare() or -1; taken if it is used, and -1 then. May be NULL.
+ * prepared_fd: from blob_prepare() or -1; taken if it is used, and -1 then. May be NULL. What is
+ * short (BLOB_PACK_BYTES) and kept already needs no file.
  */
 int blob_seal(int directory_fd, int *prepared_fd, const struct mask *mask, int fd,
 	      struct blob *ret_blob, struct error *error) __attribute__((warn_unused_result));

@@ -75,6 +75,7 @@ struct event_executable {
 struct event_start {
 	int pid;	   /* in the supervisor's pid namespace */
 	int executable_fd; /* O_PATH: the file that runs, as found in the box; -1: not known */
+	const char *executable_path;		   /* of that, in the box */
 	const struct event_executable *executable; /* of that: the recorder's */
 	const struct result *measured;		   /* its layers and limits */
 	const char *cgroup;			   /* NULL: none of its own */

@@ -17,7 +17,7 @@ struct identify_pending {
 };
 
 /* The kernel's own name of it, links resolved; in the box, since our root does not hold it. */
-static bool read_path(int fd, char ret_path[static PATH_MAX])
+void identify_path(int fd, char ret_path[static PATH_MAX])
 {
 	char name[32];
 	ssize_t length;
@@ -25,7 +25,6 @@ static bool read_path(int fd, char ret_path[static PATH_MAX])
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	length = readlink(name, ret_path, PATH_MAX - 1);
 	ret_path[length > 0 ? length : 0] = '\0';
-	return length > 0;
 }
 
 static int64_t nanoseconds(const struct timespec *time)
@@ -63,13 +62,16 @@ static void begin(struct identify *identify, int fd, const struct event *event,
 	identify->pending = pending;
 }
 
-bool identify(struct identify *identify, const struct trace_store *store, int fd,
-	      const struct event *event, struct identity *ret_identity)
+bool identify(struct identify *identify, const struct trace_store *store, const struct event *event,
+	      struct identity *ret_identity)
 {
+	int fd = event->body.start.executable_fd;
+	const char *path = event->body.start.executable_path;
 	struct stat status;
 
-	if (fstat(fd, &status) < 0 || !read_path(fd, ret_identity->path))
+	if (fd < 0 || !path || !path[0] || fstat(fd, &status) < 0)
 		return false;
+	(void)snprintf(ret_identity->path, sizeof(ret_identity->path), "%s", path);
 	describe(ret_identity, &status);
 	if (!identify->is_open) {
 		executable_cache_open(store, &identify->cache);

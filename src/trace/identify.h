@@ -33,11 +33,17 @@ struct identity {
 };
 
 /*
- * Fills ret_identity for an open file (O_PATH will do). What is not known yet is begun, for the
+ * Where a file of a box lies in it, as long as the box stands: the kernel goes up its mounts. "":
+ * not known.
+ */
+void identify_path(int fd, char ret_path[static PATH_MAX]);
+
+/*
+ * Fills ret_identity for the file of an EVENT_ACTION_START. What is not known yet is begun, for the
  * action with this id, and ret_identity says "later". False where nothing can be said at all.
  */
-bool identify(struct identify *identify, const struct trace_store *store, int fd,
-	      const struct event *event, struct identity *ret_identity);
+bool identify(struct identify *identify, const struct trace_store *store, const struct event *event,
+	      struct identity *ret_identity);
 
 /*
  * One step. Returns true when a file is done: ret_identity is that of the action with ret_action.

@@ -189,9 +189,8 @@ static int take(struct event_sink *sink, const struct event *event)
 		/* an action of a live task brings variables of its own */
 		result = secrets_add_all(&recorder->mask, event->body.intent.action->environ);
 	}
-	if (event->type == EVENT_ACTION_START && event->body.start.executable_fd >= 0 &&
-	    identify(&recorder->identify, &recorder->store, event->body.start.executable_fd, event,
-		     &identity))
+	if (event->type == EVENT_ACTION_START &&
+	    identify(&recorder->identify, &recorder->store, event, &identity))
 		own.body.start.executable = &identity.event;
 	if (result < 0)
 		recorder->lost++;

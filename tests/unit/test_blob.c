@@ -170,6 +170,32 @@ static char *text_of(size_t length, bool is_noise)
 	return text;
 }
 
+static void test_prepared(void **state)
+{
+	struct place *place = *state;
+	struct error error = ERROR_NONE;
+	int prepared = blob_prepare(place->directory);
+	const char *texts[] = { "some output\n", "some output\n", "another\n" };
+
+	if (prepared == -EOPNOTSUPP)
+		skip();
+	assert_true(prepared >= 0);
+	for (size_t i = 0; i < 3; i++) {
+		int CLEANUP_FD fd = file_of(place, texts[i], strlen(texts[i]));
+		struct blob blob;
+
+		assert_int_equal(blob_seal(place->directory, &prepared, NULL, fd, &blob, &error),
+				 0);
+		/* the first takes it; what is kept already leaves the next one alone */
+		assert_true(i == 1 ? prepared >= 0 : prepared == -1);
+		if (i == 0)
+			prepared = blob_prepare(place->directory);
+		assert_int_equal(blob_check(place->directory, blob.name, blob.kept_bytes, &error),
+				 BLOB_WHOLE);
+	}
+	assert_int_equal(entries(place), 2);
+}
+
 /* What is behind these bytes is compressed in another frame. */
 #define LARGE_BYTES (8u * 1024 * 1024)
 
@@ -475,6 +501,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_round_trip),
+		TEST(test_prepared),
 		TEST(test_put),
 		TEST(test_masked),
 		TEST(test_without_the_role),
