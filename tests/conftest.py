@@ -7,5 +7,6 @@ import pytest
 pytest.register_assert_rewrite("boxed", "live", "screen", "test_faults")
 
 # The same whoever calls, and slow: as root only in `make soak`, or asked for by name.
-collect_ignore = ["run/test_completion.py", "run/test_progress.py", "run/test_trace_verify.py"] \
+collect_ignore = ["run/test_completion.py", "run/test_decide_corpus.py", "run/test_progress.py",
+                  "run/test_trace_verify.py"] \
     if os.geteuid() == 0 and not os.environ.get("BAWN_SOAK") else []

@@ -4,6 +4,7 @@
 
 static const struct verb *const subs[] = {
 	&verb_policy_check,
+	&verb_policy_decide,
 };
 
 static int policy_verb(int argc, char **argv)
@@ -14,7 +15,7 @@ static int policy_verb(int argc, char **argv)
 const struct verb verb_policy = {
 	.name = "policy",
 	.synopsis = "VERB [options] ...",
-	.summary = "Check, show and compare policies.",
+	.summary = "Check policies, and tell what they say of a command.",
 	.subs = subs,
 	.sub_count = sizeof(subs) / sizeof(subs[0]),
 	.exit_status = "of each verb, as `bawn help policy VERB` tells; 2 no such verb",

@@ -4,3 +4,4 @@
 #include "cli/options.h"
 
 extern const struct verb verb_policy_check;
+extern const struct verb verb_policy_decide;

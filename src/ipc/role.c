@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -37,22 +36,6 @@ static const char *const programs[EDGE_COUNT] = {
 const struct edge_text *edge_text(enum edge edge)
 {
 	return &edges[edge];
-}
-
-int role_config(const void *bytes, size_t length)
-{
-	int CLEANUP_FD fd = memfd_create("bawn-config", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int result;
-
-	if (fd < 0)
-		return -errno;
-	result = fd_write_all(fd, bytes, length);
-	if (result < 0)
-		return result;
-	if (lseek(fd, 0, SEEK_SET) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		return -errno;
-	return TAKE_FD(fd);
 }
 
 /* The directory of our own executable, and who may change it. -ENOENT without /proc. */

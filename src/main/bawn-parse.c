@@ -1,8 +1,8 @@
 /*
- * bawn-parse: reads one foreign text and gives back what of it may be used (ipc/parse.h): the
- * caller's git configuration, or a policy file, as its outline. It jails itself first: whatever
- * the text does to its reader, there is no file, no socket, no program and no other process to
- * reach, only the one edge it came with (ipc/role.h).
+ * bawn-parse: reads foreign text and gives back what of it may be used (ipc/parse.h): the caller's
+ * git configuration, a policy file, as its outline, or shell strings, as their trees. It jails
+ * itself first: whatever the text does to its reader, there is no file, no socket, no program and
+ * no other process to reach, only the one edge it came with (ipc/role.h).
  *
  * Its exit status is its report: the number of the step that failed (kernel/jail.h, and below).
  */
@@ -14,8 +14,10 @@
 #include "ipc/role.h"
 #include "kernel/jail.h"
 #include "policy/outline.h"
+#include "policy/shell_parse.h"
 #include "workspace/identity.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,12 +27,16 @@ enum step {
 	STEP_FILTER,
 	STEP_RESULT,
 	STEP_SEND,
+	STEP_MESSAGE,
 };
 
-/* A text at its limit takes milliseconds and some megabytes; a loop or a leak ends here. */
+/*
+ * A text at its limit takes milliseconds and some megabytes; a loop or a leak ends here. Who has
+ * many texts takes another process before these seconds are used up (broker/parser.h).
+ */
 static const struct jail jail = {
 	.keep = ROLE_FIRST,
-	.cpu_seconds = 2,
+	.cpu_seconds = 10,
 	.memory_bytes = 128 * 1024 * 1024,
 	.filter = SECCOMP_VARIANT_PARSE,
 };
@@ -82,6 +88,56 @@ static enum step outline(const char *text, size_t length)
 	return answer(PARSE_OUTLINE_RESULT, bytes.data, bytes.length);
 }
 
+static enum step answer_tree(const struct shell_answer *tree)
+{
+	unsigned char message[SHELL_WIRE_LIMIT_BYTES];
+	size_t offset = 0, length;
+	uint32_t type;
+
+	do {
+		offset = shell_answer_put(tree, offset, message, &type, &length);
+		if (message_send(ROLE_CHANNEL, type, message, length, NULL, 0) < 0)
+			return STEP_SEND;
+	} while (offset < tree->count);
+	return STEP_DONE;
+}
+
+static enum step answer_shell(const struct shell_text *text)
+{
+	struct shell_parser *parser = shell_parser_get();
+	struct shell_answer tree = { .code = PARSE_NOT_BUILT };
+
+	if (parser)
+		tree = shell_parse(parser, text->bytes, text->length);
+	return answer_tree(&tree);
+}
+
+/* Texts until the channel closes. */
+static enum step parse_shells(void)
+{
+	static struct shell_text text;
+	static struct message message;
+	enum step step = STEP_DONE;
+
+	while (step == STEP_DONE) {
+		int result = message_receive(ROLE_CHANNEL, &message);
+
+		if (result == -EPIPE && !text.begun)
+			return STEP_DONE;
+		if (result < 0 || message.fd_count)
+			return STEP_MESSAGE;
+		result = shell_text_take(&text, message.type, message.bytes, message.length);
+		if (result < 0)
+			return STEP_MESSAGE;
+		if (result > 0) {
+			step = answer_shell(&text);
+			text.length = text.expected = 0;
+			text.begun = false;
+		}
+	}
+	return step;
+}
+
 static enum step work(void)
 {
 	struct parse_order order = { 0 };
@@ -92,6 +148,8 @@ static enum step work(void)
 
 	if (step != STEP_DONE)
 		return step;
+	if (order.kind == PARSE_SHELL)
+		return length ? STEP_TEXT : parse_shells();
 	if (order.kind == PARSE_OUTLINE)
 		return outline(text, length);
 	return order.kind == PARSE_IDENTITY ? filter_identity(&arena, text, length) : STEP_TEXT;

@@ -464,3 +464,12 @@ void classify_argv(struct classify *classify, const char *const *argv, size_t ar
 		words[i] = (struct classify_word){ argv[i], CLASSIFY_LITERAL, (uint32_t)i };
 	classify_words(classify, words, argc);
 }
+
+size_t classify_segment(const struct classify *classify, size_t index,
+			const struct classify_word **ret_words)
+{
+	if (index >= classify->segment_count)
+		return 0;
+	*ret_words = classify->segments[index].words;
+	return classify->segments[index].count;
+}

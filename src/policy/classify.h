@@ -90,6 +90,10 @@ void classify_words(struct classify *classify, const struct classify_word *words
 /* The worst of all, and ASKS while there are texts nobody read or something went wrong. */
 enum wanted_judgement classify_judge(const struct classify *classify);
 
+/* The words of a segment; 0 where there is none of that index. */
+size_t classify_segment(const struct classify *classify, size_t index,
+			const struct classify_word **ret_words);
+
 /* A request of the segment that is being looked at, where a walk of a shell's text finds one. */
 void classify_add(struct classify *classify, enum wanted_verb verb,
 		  const struct classify_word *word, const char *why);

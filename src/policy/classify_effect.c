@@ -61,18 +61,19 @@ void command_wants(struct command *command, enum wanted_verb verb, const char *w
 	classify_add(command->classify, verb, &word, why);
 }
 
-/* The path as it will be meant where cwd is the working directory. */
-static const char *fold(struct classify *classify, const struct classify_word *word,
-			const char *cwd)
+/* Where the file system leads to from cwd, if that is known and another place. */
+static const char *resolve(struct classify *classify, const struct classify_word *word,
+			   const char *cwd, const char *folded)
 {
 	const struct classify_facts *facts = classify->facts;
-	const char *folded = sensitive_fold(classify->arena, cwd, facts->home, word->text);
-	const char *resolved;
+	const char *text = word->text, *path = folded;
 
-	if (!folded || word->kind == CLASSIFY_GLOB || !facts->resolve)
-		return folded;
-	resolved = facts->resolve(facts->context, folded);
-	return resolved ? resolved : folded;
+	if (word->kind == CLASSIFY_GLOB || !facts->resolve)
+		return NULL;
+	/* "link/.." is not where the link is: only the kernel can tell */
+	if (strstr(text, "..") && text[0] != '~' && (text[0] == '/' || cwd))
+		path = text[0] == '/' ? text : arena_format(classify->arena, "%s/%s", cwd, text);
+	return path ? facts->resolve(facts->context, path) : NULL;
 }
 
 /* What is known of the files that a word can name. */
@@ -94,6 +95,19 @@ static void judge_path(struct classify *classify, const char *folded, const char
 	place->ruin |= sensitive_is_ruin(folded, facts->home, cwd);
 }
 
+/* As it is spelled and as it is meant: a secret is one by either. */
+static void judge_from(struct classify *classify, const struct classify_word *word, const char *cwd,
+		       struct place *place)
+{
+	const char *folded =
+		sensitive_fold(classify->arena, cwd, classify->facts->home, word->text);
+	const char *resolved = folded ? resolve(classify, word, cwd, folded) : NULL;
+
+	judge_path(classify, folded, cwd, place);
+	if (resolved)
+		judge_path(classify, resolved, cwd, place);
+}
+
 static struct place judge(struct classify *classify, const struct classify_word *word)
 {
 	bool relative = word->text[0] != '/' && word->text[0] != '~';
@@ -105,14 +119,12 @@ static struct place judge(struct classify *classify, const struct classify_word 
 	}
 	place.unknown = relative && classify->cwd_unknown;
 	for (size_t i = 0; i < classify->cwd_count; i++) {
-		const char *cwd = classify->cwds[i];
-
-		judge_path(classify, fold(classify, word, cwd), cwd, &place);
+		judge_from(classify, word, classify->cwds[i], &place);
 		if (!relative)
 			break;
 	}
 	if (!classify->cwd_count)
-		judge_path(classify, fold(classify, word, NULL), NULL, &place);
+		judge_from(classify, word, NULL, &place);
 	return place;
 }
 
@@ -298,18 +310,22 @@ static void copy_end(struct command *command, const struct classify_word *word, 
 		classify_add(classify, WANTED_EXTERNAL_WRITE, word, "");
 }
 
+static bool is_below(const char *cwd, const char *path)
+{
+	return cwd ? sensitive_holds(cwd, path) : path[0] != '/' && strncmp(path, "..", 2) != 0;
+}
+
 /* A directory whose own configuration can name programs: harmless only below where we are. */
 static void configured_by(struct command *command, const struct classify_word *word)
 {
 	struct classify *classify = command->classify;
-	const char *cwd = classify->facts->cwd;
-	const char *folded = word->kind == CLASSIFY_LITERAL && !classify->moved &&
-					     !classify->cwd_unknown ?
-				     fold(classify, word, cwd) :
-				     NULL;
+	const char *cwd = classify->facts->cwd, *folded = NULL, *resolved = NULL;
 
-	if (folded && (cwd ? sensitive_holds(cwd, folded) :
-			     folded[0] != '/' && strncmp(folded, "..", 2) != 0))
+	if (word->kind == CLASSIFY_LITERAL && !classify->moved && !classify->cwd_unknown)
+		folded = sensitive_fold(classify->arena, cwd, classify->facts->home, word->text);
+	if (folded)
+		resolved = resolve(classify, word, cwd, folded);
+	if (folded && is_below(cwd, folded) && (!resolved || is_below(cwd, resolved)))
 		classify_read(classify, word);
 	else
 		classify_add(classify, WANTED_EXEC_CODE, word,
@@ -398,6 +414,31 @@ static void clock_format(struct command *command, const struct classify_word *wo
 		classify_add(command->classify, WANTED_SYSTEM_CHANGE, word, "sets the clock");
 }
 
+/* "set -o keyword" makes variables of any word that has a '=': only what changes no meaning. */
+static void shell_option(struct command *command, const struct classify_word *word)
+{
+	static const char *const harmless[] = {
+		"errexit", "errtrace", "functrace", "noclobber", "noexec",  "noglob", "nolog",
+		"notify",  "nounset",  "physical",  "pipefail",	 "verbose", "xtrace",
+	};
+
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		if (word->kind == CLASSIFY_LITERAL && strcmp(word->text, harmless[i]) == 0)
+			return;
+	classify_add(command->classify, WANTED_UNCLEAR, word,
+		     "an option of the shell's that changes what words mean");
+}
+
+/* What xargs puts its input in place of: any other mark could be a part of a word, or a name. */
+static void replaced_mark(struct command *command, const struct classify_word *word)
+{
+	bool is_default = strcmp(word->text, "-i") == 0 || strcmp(word->text, "--replace") == 0;
+
+	if (!is_default && (word->kind != CLASSIFY_LITERAL || strcmp(word->text, "{}") != 0))
+		classify_add(command->classify, WANTED_UNCLEAR, word,
+			     "words of the command are replaced");
+}
+
 static void shell_variable(struct command *command, const struct classify_word *word)
 {
 	classify_shell_variable(command->classify, word);
@@ -448,7 +489,7 @@ static bool judged_effect(struct command *command, char letter, const struct cla
 		{ 'k', credential },   { 'g', configured_by },	{ 'f', git_setting },
 		{ '@', text_or_file }, { 'm', http_method },	{ 'S', command_sed },
 		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
-		{ 'o', revision },
+		{ 'o', revision },     { 'G', shell_option },	{ 'V', replaced_mark },
 	};
 
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)

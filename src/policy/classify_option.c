@@ -132,8 +132,11 @@ static void apply(struct command *command, const char *letters, const struct cla
 		command_effect(command, *letters, word);
 }
 
-/* The command up to ";" or "+" behind an option, as find's -exec; returns the index behind it. */
-static size_t take_command(struct command *command, size_t i)
+/*
+ * The command up to ";" or "+" behind an option, as find's -exec; `more`: words come at run time.
+ * Returns the index behind it.
+ */
+static size_t take_command(struct command *command, size_t i, bool more)
 {
 	size_t from = i;
 
@@ -141,7 +144,7 @@ static size_t take_command(struct command *command, size_t i)
 	       !(strcmp(command->words[i].text, "+") == 0 && i > from &&
 		 strcmp(command->words[i - 1].text, "{}") == 0))
 		i++;
-	command_inner(command, from, i, false);
+	command_inner(command, from, i, more);
 	return i < command->count ? i + 1 : i;
 }
 
@@ -164,8 +167,12 @@ static size_t take_arguments(struct command *command, size_t i, const struct opt
 		apply(command, letters, word);
 		return i;
 	}
-	if (*letters == '>')
-		return take_command(command, i);
+	if (*letters == '>') {
+		bool more = letters[1] == '+';
+
+		apply(command, letters + 1 + more, word);
+		return take_command(command, i, more);
+	}
 	if (option->kind == '?') {
 		struct classify_word argument = part(word, attached ? attached : "");
 

@@ -20,6 +20,7 @@
  *   n  file read, or HOST:PATH z  file written, or HOST:PATH
  *   o  revision, path or both with ':' between: only secrets are requests
  *   b  NAME or NAME=VALUE of the shell's own             j  "+format", or the time to set
+ *   G  name of an option of the shell's                 V  mark that other words take the place of
  * Letters without (of an option, or in `base`): the same in capitals say that using it is enough:
  *   X  code of the project or of the words runs
  *   N  connects   I  installs   E  changes outside   K  uses a credential   P  plants
@@ -51,7 +52,8 @@
  *   -a?w     an argument only if attached          --long?w    only with "="
  *   -a!X     no argument, letters without object   --long!X
  *   :w,t     two arguments                         :t1         letters of both kinds may follow
- *   -x:>     what follows, up to ";" or "{} +", is a command
+ *   -x:>     what follows, up to ";" or "{} +", is a command; ">+" with words that come later on;
+ *            letters without object may follow
  * A long option may be shortened to any prefix, as GNU's may; where several begin so, the worst is
  * taken to be meant.
  */

@@ -11,17 +11,6 @@
 #include <ctype.h>
 #include <string.h>
 
-static const struct {
-	const char *grammar;
-	enum shell_part part;
-} kinds[SHELL_KIND_COUNT] = {
-	[SHELL_UNKNOWN] = { "", SHELL_PART_REFUSED },
-	[SHELL_TOKEN] = { "", SHELL_PART_TOKEN },
-#define NODE(name, grammar, part) [SHELL_##name] = { grammar, SHELL_PART_##part },
-#include "policy/shell.def"
-#undef NODE
-};
-
 /* Words and operators of the language; an operator of arithmetic is in what is refused anyway. */
 static const char *const tokens[] = {
 	";",	   "&",	       "|",	"||",	 "&&",	     "|&",   ";;",     ";&",
@@ -41,21 +30,6 @@ static const char *const tokens[] = {
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-enum shell_kind shell_kind(const char *name, bool named)
-{
-	if (!named)
-		return SHELL_TOKEN;
-	for (size_t i = SHELL_TOKEN + 1; i < SHELL_KIND_COUNT; i++)
-		if (strcmp(kinds[i].grammar, name) == 0)
-			return (enum shell_kind)i;
-	return SHELL_UNKNOWN;
-}
-
-enum shell_part shell_part(uint32_t kind)
-{
-	return kind < SHELL_KIND_COUNT ? kinds[kind].part : SHELL_PART_REFUSED;
-}
 
 void shell_wrong(struct shell_walk *walk, uint32_t node, const char *why)
 {

@@ -3,10 +3,11 @@
 #include "base/buffer.h"
 
 static const struct {
-	const char *name, *meaning;
+	const char *name, *meaning, *rule;
 	enum wanted_judgement judgement;
 } verbs[] = {
-#define WANTED(name, verb, judgement, meaning) { verb, meaning, WANTED_##judgement },
+#define WANTED(name, verb, judgement, meaning) \
+	{ verb, meaning, "command." verb, WANTED_##judgement },
 #include "policy/wanted.def"
 #undef WANTED
 };
@@ -19,6 +20,11 @@ const char *wanted_verb_name(enum wanted_verb verb)
 const char *wanted_verb_meaning(enum wanted_verb verb)
 {
 	return verb < WANTED_COUNT ? verbs[verb].meaning : "?";
+}
+
+struct rule_ref wanted_rule(enum wanted_verb verb)
+{
+	return (struct rule_ref){ .id = verb < WANTED_COUNT ? verbs[verb].rule : "command" };
 }
 
 enum wanted_judgement wanted_judge(const struct wanted *wanted)

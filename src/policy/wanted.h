@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include "policy/rule.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,6 +38,9 @@ struct wanted {
 
 const char *wanted_verb_name(enum wanted_verb verb);
 const char *wanted_verb_meaning(enum wanted_verb verb);
+
+/* The built-in rule that decides such requests: "command.fs.write". */
+struct rule_ref wanted_rule(enum wanted_verb verb);
 
 /* What becomes of it where no rule speaks. A read whose target is not known asks. */
 enum wanted_judgement wanted_judge(const struct wanted *wanted);

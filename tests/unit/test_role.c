@@ -279,6 +279,42 @@ static void answer_is_sealed(void **state)
 	close(config_fd);
 }
 
+/* Texts come and trees go, and what is out of order is the end. */
+static void shell_texts_are_answered(void **state)
+{
+	static const struct parse_order orders[] = { { PARSE_SHELL }, { 77 } };
+	const char text[] = { 2, 0, 0, 0, 'l', 's' };
+	int config_fd = role_config(&orders[0], sizeof(orders[0]));
+	int bad_fd = role_config(&orders[1], sizeof(orders[1])), status;
+	struct role role = start(config_fd);
+	struct message message;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(
+			message_send(role.channel, PARSE_TEXT, text, sizeof(text), NULL, 0), 0);
+		assert_int_equal(message_receive(role.channel, &message), 0);
+		assert_int_equal(message.type, PARSE_TREE);
+		assert_int_equal(message.fd_count, 0);
+	}
+	/* the text was whole already */
+	assert_int_equal(message_send(role.channel, PARSE_MORE, text, sizeof(text), NULL, 0), 0);
+	assert_int_equal(message_receive(role.channel, &message), -EPIPE);
+	status = role_wait(&role);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status));
+	role_end(&role);
+	role = start(config_fd);
+	fd_close(&role.channel);
+	assert_int_equal(role_wait(&role), 0);
+	role_end(&role);
+	role = start(bad_fd);
+	status = role_wait(&role);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status));
+	role_end(&role);
+	close(config_fd);
+	close(bad_fd);
+}
+
 static void config_cannot_be_changed(void **state)
 {
 	int fd = role_config("abc", 3);
@@ -364,6 +400,7 @@ int main(void)
 		cmocka_unit_test(role_holds_its_edge_alone),
 		cmocka_unit_test(role_has_no_environment),
 		cmocka_unit_test(answer_is_sealed),
+		cmocka_unit_test(shell_texts_are_answered),
 		cmocka_unit_test(config_cannot_be_changed),
 		cmocka_unit_test(failures_are_errors),
 		cmocka_unit_test(started_with_closed_standard_descriptors),
