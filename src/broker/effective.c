@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "broker/approval.h"
 #include "broker/battery.h"
+#include "broker/binding.h"
 #include "broker/landing.h"
 #include "broker/runtime.h"
 #include "broker/staging.h"
@@ -65,13 +66,12 @@ static void note_answer(const struct approval_request *request, enum approval_an
 }
 
 /* A request that no rule allows: a person would have to; deny where nobody can be asked. */
-static int ask(struct maker *maker, enum denial_kind kind, enum rule_builtin rule,
-	       const char *target, const char *reason)
+static int ask_about(struct maker *maker, enum denial_kind kind, struct rule_ref rule,
+		     const char *target, const char *reason)
 {
-	struct approval_request request = { .verb = denial_text(kind)->verb,
-					    .target = target,
-					    .rule = rule_builtin(rule),
-					    .reason = reason };
+	struct approval_request request = {
+		.verb = denial_text(kind)->verb, .target = target, .rule = rule, .reason = reason
+	};
 	enum approval_answer answer = APPROVAL_DENY;
 
 	if (approval_ask(&request, 0, note_answer, &answer) == 0 && answer == APPROVAL_ONCE)
@@ -82,6 +82,12 @@ static int ask(struct maker *maker, enum denial_kind kind, enum rule_builtin rul
 	return error_set(maker->error, EPERM, "%s: %s", target, reason);
 }
 
+static int ask(struct maker *maker, enum denial_kind kind, enum rule_builtin rule,
+	       const char *target, const char *reason)
+{
+	return ask_about(maker, kind, rule_builtin(rule), target, reason);
+}
+
 static uint32_t flag_rule(struct maker *maker, const char *flag, uint32_t position)
 {
 	struct rule_ref rule = { .id = arena_format(maker->arena, "flag.%s", flag + 2),
@@ -89,6 +95,12 @@ static uint32_t flag_rule(struct maker *maker, const char *flag, uint32_t positi
 				 .line = position };
 
 	return policy_rule(&maker->policy, maker->arena, rule);
+}
+
+static uint32_t path_rule(struct maker *maker, const struct request_path *given)
+{
+	return given->rule.id ? policy_rule(&maker->policy, maker->arena, given->rule) :
+				flag_rule(maker, given->flag, given->position);
 }
 
 static int add_row(struct maker *maker, struct view_path row)
@@ -192,7 +204,7 @@ static int show_path(struct maker *maker, const struct request_path *given)
 	row.source = row.target = real;
 	row.device = status.st_dev;
 	row.inode = status.st_ino;
-	row.rule = flag_rule(maker, given->flag, given->position);
+	row.rule = path_rule(maker, given);
 	if (given->name)
 		result = input_place(&maker->policy.view, real, given->name, maker->arena,
 				     &row.target, error);
@@ -221,10 +233,12 @@ static int add_flag_paths(struct maker *maker, bool names)
 
 		if (is_name != names)
 			continue;
-		result = names ? hide_view(given->class, given->path,
-					   flag_rule(maker, given->flag, given->position),
+		result = names ? hide_view(given->class, given->path, path_rule(maker, given),
 					   maker->arena, &maker->policy, maker->error) :
 				 show_path(maker, given);
+		/* the rest names the place already */
+		if (result < 0 && names && given->rule.id)
+			(void)error_context(maker->error, "%s", given->flag);
 	}
 	return result;
 }
@@ -285,6 +299,28 @@ static void pass_caller_variables(struct maker *maker, uint32_t rule)
 	}
 }
 
+static void unwithhold(struct effective *effective, const char *name)
+{
+	for (size_t i = 0; i < effective->withheld_count; i++)
+		if (strcmp(effective->withheld[i], name) == 0)
+			effective->withheld[i] = effective->withheld[--effective->withheld_count];
+}
+
+static int add_policy_variables(struct maker *maker)
+{
+	const struct request *request = maker->request;
+
+	for (size_t i = 0; i < request->variable_count; i++) {
+		const struct request_variable *variable = &request->variables[i];
+		uint32_t rule = policy_rule(&maker->policy, maker->arena, variable->rule);
+
+		unwithhold(maker->effective, variable->name);
+		if (!set_variable(maker, variable->name, variable->value, rule))
+			return error_set(maker->error, E2BIG, "too many variables");
+	}
+	return 0;
+}
+
 /* --env NAME passes the caller's value, --env NAME=VALUE sets one. */
 static int add_flag_variable(struct maker *maker, const char *given)
 {
@@ -303,10 +339,7 @@ static int add_flag_variable(struct maker *maker, const char *given)
 	if (!value)
 		return error_set(maker->error, EINVAL, "--env %s: the caller has no such variable",
 				 name);
-	for (size_t i = 0; i < maker->effective->withheld_count; i++)
-		if (strcmp(maker->effective->withheld[i], name) == 0)
-			maker->effective->withheld[i] =
-				maker->effective->withheld[--maker->effective->withheld_count];
+	unwithhold(maker->effective, name);
 	return set_variable(maker, name, value, rule) ?
 		       0 :
 		       error_set(maker->error, E2BIG, "too many variables");
@@ -344,6 +377,7 @@ static int add_environment(struct maker *maker)
 	(void)set_variable(maker, "PWD", policy->cwd, rule);
 	(void)set_variable(maker, "XDG_RUNTIME_DIR",
 			   arena_format(maker->arena, "/run/user/%u", policy->uid), rule);
+	result = add_policy_variables(maker);
 	for (size_t i = 0; i < maker->request->environment_count && result == 0; i++)
 		result = add_flag_variable(maker, maker->request->environment[i]);
 	return result;
@@ -394,6 +428,8 @@ static enum path_class workspace_class(uint32_t flags)
 
 static uint32_t workspace_rule(struct maker *maker)
 {
+	if (maker->request->workspace_rule.id)
+		return policy_rule(&maker->policy, maker->arena, maker->request->workspace_rule);
 	if (maker->policy.flags & POLICY_READ_ONLY)
 		return flag_rule(maker, "--read-only", 0);
 	if (maker->policy.flags & POLICY_STAGE)
@@ -478,6 +514,48 @@ static int add_probe(struct maker *maker)
 							  rule_builtin(RULE_SYSTEM_READ_ONLY)) });
 }
 
+/* What --preset and --policy say becomes part of the request. */
+static int bind_policies(struct maker *maker)
+{
+	const struct request *request = maker->request;
+	struct effective *effective = maker->effective;
+	struct binding_refusal refusal = { 0 };
+	struct binding *binding;
+	int result;
+
+	effective->unrecorded = request->unrecorded;
+	if (!request->policy_path && !request->preset)
+		return 0;
+	binding = arena_allocate(maker->arena, sizeof(*binding));
+	if (!binding)
+		return error_errno(maker->error, ENOMEM, "taking the policy in");
+	result = binding_make(&effective->host, effective->state.fd, request, maker->arena, binding,
+			      &refusal, maker->error);
+	if (result < 0 && refusal.target) {
+		struct error why = *maker->error;
+
+		result = ask_about(maker, DENIAL_POLICY_FLAG, refusal.rule, refusal.target, "");
+		*maker->error = why;
+	}
+	if (result < 0)
+		return result;
+	effective->binding = binding;
+	effective->unrecorded = binding->request.unrecorded;
+	maker->request = &binding->request;
+	return 0;
+}
+
+/* The rule of each limit that a policy set, for those who explain. */
+static void add_limit_rules(struct maker *maker)
+{
+	const struct binding *binding = maker->effective->binding;
+
+	for (enum limit limit = 0; binding && limit < LIMIT_COUNT; limit++)
+		if (binding->limit_rules[limit].id)
+			maker->policy.limit_rules[limit] = policy_rule(&maker->policy, maker->arena,
+								       binding->limit_rules[limit]);
+}
+
 static int fill_policy(struct maker *maker)
 {
 	struct effective *effective = maker->effective;
@@ -495,6 +573,7 @@ static int fill_policy(struct maker *maker)
 	/* row and variable rules refer to this table; rule 0 answers where nothing else does */
 	(void)policy_rule(policy, arena, rule_builtin(RULE_SYSTEM_ABSENT));
 	(void)policy_rule(policy, arena, rule_builtin(RULE_HOME_PRIVATE));
+	add_limit_rules(maker);
 	set_identity(maker);
 	result = set_limits(maker);
 	if (result < 0)
@@ -522,6 +601,8 @@ static int fill_policy(struct maker *maker)
 				  &effective->git, maker->error);
 	if (result == 0)
 		result = check_strict(maker);
+	if (result == 0 && effective->binding)
+		result = binding_check_place(effective->binding, policy, maker->error);
 	return result == 0 ? add_environment(maker) : result;
 }
 
@@ -662,6 +743,8 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 	ret->state_is_default = !request->state_path;
 	if (result == 0)
 		effective_reap(ret, arena);
+	if (result == 0)
+		result = bind_policies(&maker);
 	if (result == 0)
 		result = fill_policy(&maker);
 	if (result == 0)

@@ -1,7 +1,7 @@
 /*
- * The effective policy of a run: flags of an unconfined caller over the built-in defaults, with
- * the facts of this host filled in, compiled and hashed. Policy files will be another front end
- * of the same blob.
+ * The effective policy of a run: flags of an unconfined caller and the policies that they name
+ * (broker/binding.h) over the built-in defaults, with the facts of this host filled in, compiled
+ * and hashed.
  */
 #pragma once
 
@@ -21,22 +21,34 @@
 #include <stdint.h>
 
 struct arena;
+struct binding;
 
 struct request_path {
 	enum path_class class;
-	const char *path;  /* as given */
-	const char *flag;  /* "--read" */
-	uint32_t position; /* in argv */
-	const char *name;  /* of an input: as given, "" where none was; else NULL */
+	const char *path;     /* as given */
+	const char *flag;     /* "--read"; of a policy: where it stands, for messages */
+	uint32_t position;    /* in argv */
+	const char *name;     /* of an input: as given, "" where none was; else NULL */
+	struct rule_ref rule; /* of a policy; id NULL: the flag's */
+};
+
+/* Of a policy. */
+struct request_variable {
+	const char *name, *value;
+	struct rule_ref rule;
 };
 
 /* What `bawn run`, plan, explain and verify take as options. */
 struct request {
 	const char *workspace, *cwd, *state_path; /* NULL: default */
+	const char *policy_path, *preset;	  /* NULL: none */
+	struct rule_ref workspace_rule;		  /* by which policy it is no plain one; id NULL */
 	struct request_path *paths;
 	size_t path_count;
 	const char **environment; /* --env values: NAME or NAME=VALUE */
 	size_t environment_count;
+	struct request_variable *variables;
+	size_t variable_count;
 	const char *const *meta; /* --meta values, NULL-ended; NULL: none */
 	size_t meta_count;
 	uint64_t timeout_ns;   /* 0 = none */
@@ -62,6 +74,8 @@ struct effective {
 	const unsigned char *blob;
 	size_t blob_length;
 	char hash[SHA256_HEX_BYTES];
+	const struct binding *binding; /* NULL: no policy is named */
+	bool unrecorded;	       /* --no-trace, or by a policy */
 	struct plan plan;
 	struct git_found git;  /* the git directories that the box covers */
 	const char *task;      /* id */

@@ -75,7 +75,7 @@ void refusal_record(const struct effective *effective, const struct request *req
 	struct event final = { .type = EVENT_ACTION_RESULT, .body.result = result };
 	int outcome;
 
-	if (request->unrecorded || effective->state.fd < 0 ||
+	if (request->unrecorded || effective->unrecorded || effective->state.fd < 0 ||
 	    effective_make_id('t', action.task) < 0)
 		return;
 	/* of a task of one action: the same letters */

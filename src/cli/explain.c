@@ -64,7 +64,7 @@ static int explain(struct explaining *explaining, char **argv, struct buffer *te
 		facts.withheld = effective.withheld;
 		facts.withheld_count = effective.withheld_count;
 		facts.limits = &effective.capacity.facts;
-		facts.is_unrecorded = explaining->request.unrecorded;
+		facts.is_unrecorded = effective.unrecorded;
 		result = explain_build(&effective.policy, &effective.plan, &facts,
 				       explaining->arena, &explanation, &error);
 	}

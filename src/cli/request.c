@@ -151,6 +151,10 @@ int request_take(struct request *request, struct arena *arena, const struct opti
 		return set_text(&request->cwd, option, value, error);
 	case OPTION_STATE_DIR:
 		return set_text(&request->state_path, option, value, error);
+	case OPTION_POLICY:
+		return set_text(&request->policy_path, option, value, error);
+	case OPTION_PRESET:
+		return set_text(&request->preset, option, value, error);
 	case OPTION_READ:
 		return add_path(request, arena, PATH_READ, option->name, value, error);
 	case OPTION_INPUT:
@@ -247,11 +251,10 @@ int request_action(const struct request *request, const struct effective *effect
 	return 0;
 }
 
-int request_record(const struct request *request, const struct effective *effective,
-		   struct arena *arena, struct recorder *recorder, struct event_sink **ret_sink,
-		   struct error *error)
+int request_record(const struct effective *effective, struct arena *arena,
+		   struct recorder *recorder, struct event_sink **ret_sink, struct error *error)
 {
-	if (request->unrecorded) {
+	if (effective->unrecorded) {
 		*ret_sink = &event_null_sink;
 		return 0;
 	}

@@ -36,11 +36,11 @@ int request_action(const struct request *request, const struct effective *effect
 
 /*
  * Where the task's events go: to the recorder, which has begun its chain then, or nowhere
- * (--no-trace). The recorder must be RECORDER_NONE before, and is the caller's to close.
+ * (--no-trace, or by a policy). The recorder must be RECORDER_NONE before, and is the caller's to
+ * close.
  */
-int request_record(const struct request *request, const struct effective *effective,
-		   struct arena *arena, struct recorder *recorder, struct event_sink **ret_sink,
-		   struct error *error);
+int request_record(const struct effective *effective, struct arena *arena,
+		   struct recorder *recorder, struct event_sink **ret_sink, struct error *error);
 
 /* On standard error: what an earlier task's git did, and why it is not on the host. */
 void request_tell_unlanded(const struct effective *effective);

@@ -149,8 +149,7 @@ static int run_command(struct run *run, int argc, char **argv)
 		outcome = request_action(&run->request, &effective, run->arena, argv, argc, &action,
 					 &error);
 	if (outcome == 0)
-		outcome = request_record(&run->request, &effective, run->arena, &recorder, &sink,
-					 &error);
+		outcome = request_record(&effective, run->arena, &recorder, &sink, &error);
 	if (outcome < 0)
 		return refuse(run, failure, &effective, argv, &denials, &error);
 	request_tell_unlanded(&effective);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/quantity.h"
+#include "broker/binding.h"
 #include "broker/client.h"
 #include "broker/ending.h"
 #include "broker/live.h"
@@ -274,6 +275,31 @@ static void say_refusal(struct birth *birth, enum effective_failure failure,
 		    text.failed ? "bawn: out of memory\n" : text.data);
 }
 
+/* The shorter one of what a flag and a policy say; 0 is nothing. */
+static uint64_t shorter(uint64_t a, uint64_t b)
+{
+	return a && (!b || a < b) ? a : b;
+}
+
+/* What policies say of live tasks. */
+static int bind_task(const struct task_verb *task, const struct effective *effective,
+		     struct live_options *live, enum effective_failure *failure,
+		     struct denial_list *denials, struct error *error)
+{
+	const struct binding *binding = effective->binding;
+
+	if (!binding)
+		return 0;
+	live->idle_ns = shorter(task->idle_ns, binding->idle_ns);
+	live->lifetime_ns = shorter(task->lifetime_ns, binding->lifetime_ns);
+	if (!binding->live_rule.id)
+		return 0;
+	*failure = EFFECTIVE_DENIED;
+	(void)denial_add(denials, DENIAL_POLICY_FLAG, binding->live_rule, "a live task", true);
+	return error_set(error, EPERM, "a live task: %s:%u: tasks.live is false",
+			 binding->live_rule.file, binding->live_rule.line);
+}
+
 static void serve(struct task_verb *task, struct birth *birth)
 {
 	static struct denial_list denials;
@@ -295,6 +321,8 @@ static void serve(struct task_verb *task, struct birth *birth)
 	task->request.flags |= POLICY_TTY;
 	result =
 		effective_make(&task->request, task->arena, &effective, &failure, &denials, &error);
+	if (result == 0)
+		result = bind_task(task, &effective, &live, &failure, &denials, &error);
 	if (result == 0) {
 		failure = EFFECTIVE_BROKEN;
 		result = runtime_open(&effective.host, &effective.state, effective.state_is_default,
@@ -307,8 +335,7 @@ static void serve(struct task_verb *task, struct birth *birth)
 			result = error_errno(&error, errno, "changing to /");
 	}
 	if (result == 0)
-		result = request_record(&task->request, &effective, NULL, &recorder, &live.sink,
-					&error);
+		result = request_record(&effective, NULL, &recorder, &live.sink, &error);
 	if (result == 0)
 		request_tell_unlanded(&effective);
 	if (result == 0)

@@ -182,7 +182,7 @@ static void say_rows(struct maker *maker, enum explain_question question, enum p
 		    is_taken_away(maker, row) || view_is_input(row))
 			continue;
 		for (size_t j = before; j < maker->explanation.count && !at; j++)
-			if (strcmp(maker->explanation.answers[j].rule.id, rule.id) == 0)
+			if (rule_is_same(&maker->explanation.answers[j].rule, &rule))
 				at = &maker->explanation.answers[j];
 		if (!at) {
 			at = answer(maker, question, enforcement, layer, rule);
@@ -392,7 +392,7 @@ static void explain_variables(struct maker *maker)
 		struct explain_answer *at = NULL;
 
 		for (size_t j = before; j < maker->explanation.count && !at; j++)
-			if (strcmp(maker->explanation.answers[j].rule.id, rule.id) == 0)
+			if (rule_is_same(&maker->explanation.answers[j].rule, &rule))
 				at = &maker->explanation.answers[j];
 		if (!at) {
 			at = answer(maker, EXPLAIN_IDENTITY, ENFORCEMENT_EXACT, LAYER_ENVIRONMENT,
@@ -494,16 +494,20 @@ static void explain_limit(struct maker *maker, const struct held *held)
 	/* --timeout is an action's, and the task's limit follows it */
 	bool is_flag = !is_none && (held->asked || held->limit == LIMIT_WALL_CLOCK);
 	/* derived ones follow the option of another (limits_settle()) */
-	const char *option = held->limit == LIMIT_AREA_SIZE   ? limit_text(LIMIT_DISK)->option :
-			     held->limit == LIMIT_AREA_INODES ? limit_text(LIMIT_INODES)->option :
-								row->option;
+	enum limit source = held->limit == LIMIT_AREA_SIZE   ? LIMIT_DISK :
+			    held->limit == LIMIT_AREA_INODES ? LIMIT_INODES :
+							       held->limit;
+	const char *option = limit_text(source)->option;
+	uint32_t by_policy = is_flag ? maker->policy->limit_rules[source] : 0;
 	struct rule_ref rule = rule_builtin(RULE_LIMIT_DEFAULT);
 	struct explain_answer *line;
 
 	held_print(held, &words);
 	if (is_none && row->option)
 		buffer_format(&words, "; %s sets one", row->option);
-	if (is_flag && option)
+	if (by_policy)
+		rule = maker->policy->rules[by_policy];
+	else if (is_flag && option)
 		rule = (struct rule_ref){
 			.id = arena_format(maker->arena, "flag.%s", option + 2),
 			.file = option,

@@ -54,7 +54,11 @@ const char *document_nearest(const char *word, const char *const *words, size_t 
 	if (!length || length > WORD_BYTES)
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
-		unsigned found = strlen(words[i]) > WORD_BYTES ? best : distance(word, words[i]);
+		/* the beginning of one is all that was typed of it */
+		bool begins = length >= 3 && strncmp(words[i], word, length) == 0;
+		unsigned found = begins			       ? 0 :
+				 strlen(words[i]) > WORD_BYTES ? best :
+								 distance(word, words[i]);
 
 		/* "networks" is nearer to network than anything else is */
 		if (found < best || (found == best && !nearest && found <= length / 3)) {

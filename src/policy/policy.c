@@ -55,7 +55,7 @@ uint32_t policy_rule(struct policy *policy, struct arena *arena, struct rule_ref
  *
  *   "bawnpol\n"  u32 version  u32 total length
  *   u32 flags, uid, gid, limits that were asked for   u64 timeout_ns
- *   u64 for each limit of limit.def
+ *   u64 for each limit of limit.def, then u32 rule of each
  *   u32 string offset: user, home, shell, workspace, cwd, reserved(0)
  *   u32 count and offset of: rules, paths, variables, listeners
  *   the sections, in that order and without gaps; then the strings, each NUL-ended
@@ -71,7 +71,7 @@ uint32_t policy_rule(struct policy *policy, struct arena *arena, struct rule_ref
 static const char magic[8] = { 'b', 'a', 'w', 'n', 'p', 'o', 'l', '\n' };
 
 enum {
-	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 8 * LIMIT_COUNT + 4 * 6 + 4 * 8,
+	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 12 * LIMIT_COUNT + 4 * 6 + 4 * 8,
 	RULE_BYTES = 16,
 	PATH_BYTES = 48,
 	VARIABLE_BYTES = 16,
@@ -157,6 +157,8 @@ static void put_header(struct writer *writer, const struct policy *policy, size_
 	put64(writer, policy->timeout_ns);
 	for (unsigned i = 0; i < LIMIT_COUNT; i++)
 		put64(writer, policy->limits.values[i]);
+	for (unsigned i = 0; i < LIMIT_COUNT; i++)
+		put32(writer, policy->limit_rules[i]);
 	put_string(writer, policy->user);
 	put_string(writer, policy->home);
 	put_string(writer, policy->shell);
@@ -395,8 +397,10 @@ static void get_sections(struct reader *reader, struct policy *policy)
 	}
 }
 
-static void get_limits(struct reader *reader, struct limits *limits)
+static void get_limits(struct reader *reader, struct policy *policy)
 {
+	struct limits *limits = &policy->limits;
+
 	for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
 		const struct limit_text *text = limit_text(limit);
 		uint64_t value = get64(reader);
@@ -404,6 +408,13 @@ static void get_limits(struct reader *reader, struct limits *limits)
 		if (value != LIMIT_NONE && (value < text->least || value > text->most))
 			fault(reader, "has a limit out of range");
 		limits->values[limit] = value;
+	}
+	for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
+		uint32_t rule = get32(reader);
+
+		if (rule && rule >= policy->rule_count)
+			fault(reader, "names a rule that it lacks");
+		policy->limit_rules[limit] = reader->fault ? 0 : rule;
 	}
 }
 
@@ -461,7 +472,7 @@ int policy_decode(const unsigned char *blob, size_t length, struct arena *arena,
 	policy.limits.asked =
 		get_below(&reader, UINT32_C(1) << LIMIT_COUNT, "asks for an unknown limit");
 	policy.timeout_ns = get64(&reader);
-	get_limits(&reader, &policy.limits);
+	get_limits(&reader, &policy);
 	policy.user = get_string(&reader);
 	policy.home = get_path(&reader);
 	policy.shell = get_path(&reader);

@@ -19,7 +19,7 @@
 struct arena;
 struct error;
 
-#define POLICY_VERSION 5u
+#define POLICY_VERSION 6u
 /* A policy is text about one box; what is larger is not one. */
 #define POLICY_LIMIT_BYTES (16u * 1024 * 1024)
 #define POLICY_LIMIT_RULES 65536u
@@ -53,6 +53,8 @@ struct policy {
 	uint32_t uid, gid;    /* as seen inside */
 	uint64_t timeout_ns;  /* of an action; 0 = none */
 	struct limits limits; /* of the task; WALL_CLOCK is the above */
+	/* of a limit that a policy file set: its rule; 0: a flag's, or built in */
+	uint32_t limit_rules[LIMIT_COUNT];
 	const char *user, *home, *shell, *workspace, *cwd;
 	struct rule_ref *rules;
 	size_t rule_count;

@@ -60,6 +60,18 @@ const char *rule_builtin_text(enum rule_builtin rule)
 	return builtins[rule].text;
 }
 
+static bool is_flag(const struct rule_ref *rule)
+{
+	return strncmp(rule->file, "--", 2) == 0;
+}
+
+bool rule_is_same(const struct rule_ref *a, const struct rule_ref *b)
+{
+	if (strcmp(a->id, b->id) != 0 || !a->file != !b->file)
+		return false;
+	return !a->file || (strcmp(a->file, b->file) == 0 && (a->line == b->line || is_flag(a)));
+}
+
 void rule_json(const struct rule_ref *rule, const char *name, struct json *json)
 {
 	json_object(json, name);
@@ -73,7 +85,7 @@ void rule_print(const struct rule_ref *rule, struct buffer *buffer)
 {
 	if (!rule->file) {
 		buffer_format(buffer, "built-in \"%s\"", rule->id);
-	} else if (strncmp(rule->file, "--", 2) == 0) {
+	} else if (is_flag(rule)) {
 		buffer_format(buffer, "flag %s", rule->file);
 	} else {
 		buffer_format(buffer, "\"%s\" ", rule->id);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct buffer;
@@ -46,6 +47,9 @@ struct rule_ref rule_builtin(enum rule_builtin rule);
 
 /* One sentence on what the built-in rule says, for explain and the documents. */
 const char *rule_builtin_text(enum rule_builtin rule);
+
+/* Whether explanations tell of both at once: of flags the position does not matter. */
+bool rule_is_same(const struct rule_ref *a, const struct rule_ref *b);
 
 /* {id, file, line} */
 void rule_json(const struct rule_ref *rule, const char *name, struct json *json);

@@ -191,6 +191,8 @@ static void test_nearest_words(void **state)
 		{ "tyt", "tty" },
 		{ "exce", "exec" },
 		{ "toString", NULL },
+		{ "file", "filesystem" },
+		{ "fi", NULL },
 		{ "", NULL },
 		{ "x", NULL },
 		{ "zzzzzzzzzz", NULL },

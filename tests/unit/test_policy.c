@@ -22,7 +22,8 @@ enum {
 	AT_FLAGS = 16,
 	AT_ASKED = 28,
 	AT_LIMITS = 40,
-	AT_USER = AT_LIMITS + 8 * LIMIT_COUNT,
+	AT_LIMIT_RULES = AT_LIMITS + 8 * LIMIT_COUNT,
+	AT_USER = AT_LIMIT_RULES + 4 * LIMIT_COUNT,
 	AT_HOME = AT_USER + 4,
 	AT_RULE_COUNT = AT_USER + 24,
 	AT_PATH_COUNT = AT_USER + 32,
@@ -106,6 +107,7 @@ static struct policy sample(struct arena *arena)
 	limits_init(&(struct limit_facts){ 0 }, &policy.limits);
 	policy.limits.values[LIMIT_PIDS] = 77;
 	policy.limits.asked = UINT32_C(1) << LIMIT_PIDS;
+	policy.limit_rules[LIMIT_PIDS] = flag;
 	assert_true(policy_variable(&policy, arena, "PATH", "/usr/bin", system));
 	assert_true(policy_variable(&policy, arena, "EMPTY", "", flag));
 	return policy;
@@ -126,7 +128,8 @@ static void assert_policy(const struct policy *a, const struct policy *b)
 	assert_true(a->timeout_ns == b->timeout_ns);
 	assert_int_equal(a->limits.asked, b->limits.asked);
 	for (unsigned i = 0; i < LIMIT_COUNT; i++)
-		assert_true(a->limits.values[i] == b->limits.values[i]);
+		assert_true(a->limits.values[i] == b->limits.values[i] &&
+			    a->limit_rules[i] == b->limit_rules[i]);
 	assert_text(a->user, b->user);
 	assert_text(a->home, b->home);
 	assert_text(a->shell, b->shell);
@@ -211,6 +214,7 @@ static void round_trip(void **state)
 	free(blob);
 
 	empty.rule_count = empty.view.count = empty.variable_count = empty.listener_count = 0;
+	memset(empty.limit_rules, 0, sizeof(empty.limit_rules));
 	blob = encoded(&arena, &empty, &length);
 	assert_int_equal(policy_decode(blob, length, &arena, &back, &error), 0);
 	assert_policy(&empty, &back);
@@ -312,6 +316,7 @@ static void wrong_fields(void **state)
 		{ AT_LIMITS + 8 * LIMIT_PIDS, 0 },
 		{ AT_LIMITS + 8 * LIMIT_CORE, 1 },
 		{ AT_LIMITS + 8 * LIMIT_GPU, 1 }, /* nothing could hold it */
+		{ AT_LIMIT_RULES, 1000 },	  /* more than there are */
 		{ AT_USER, 0 },
 		{ AT_USER, UINT32_MAX },
 		{ AT_USER, (uint32_t)length },

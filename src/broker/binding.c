@@ -1,0 +1,373 @@
+#include "broker/binding.h"
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/path.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+struct binder {
+	struct binding *binding;
+	struct request *request;
+	const struct request *given;
+	struct arena *arena;
+	struct binding_refusal *refusal;
+	struct error *error;
+};
+
+/* "FILE:LINE:COLUMN: key", as messages of the loader begin. */
+static const char *place(struct binder *binder, const struct document_statement *statement)
+{
+	const char *text = arena_format(binder->arena, "%s:%u:%u: %s", statement->rule.file,
+					statement->rule.line, statement->column,
+					document_key(statement->key)->path);
+
+	return text ? text : document_key(statement->key)->path;
+}
+
+static int refuse(struct binder *binder, const struct document_statement *statement,
+		  const char *flag, const char *why)
+{
+	*binder->refusal = (struct binding_refusal){ .target = flag, .rule = statement->rule };
+	return error_set(binder->error, EPERM, "%s: %s %s", flag, place(binder, statement), why);
+}
+
+static int no_memory(struct binder *binder)
+{
+	return error_errno(binder->error, ENOMEM, "taking the policy in");
+}
+
+static int add_path(struct binder *binder, const struct document_statement *statement,
+		    enum path_class class)
+{
+	struct request *request = binder->request;
+	struct request_path *grown =
+		arena_push(binder->arena, request->paths, request->path_count, sizeof(*grown));
+
+	if (!grown)
+		return no_memory(binder);
+	request->paths = grown;
+	grown[request->path_count++] = (struct request_path){
+		.class = class,
+		.path = statement->text,
+		.flag = place(binder, statement),
+		.rule = statement->rule,
+	};
+	return 0;
+}
+
+static int add_variable(struct binder *binder, const struct document_statement *statement,
+			const char *name, const char *value)
+{
+	struct request *request = binder->request;
+	struct request_variable *grown = arena_push(binder->arena, request->variables,
+						    request->variable_count, sizeof(*grown));
+
+	if (!grown)
+		return no_memory(binder);
+	request->variables = grown;
+	grown[request->variable_count++] =
+		(struct request_variable){ name, value, statement->rule };
+	return 0;
+}
+
+/* The caller's value, where there is one: a policy is for many callers. */
+static int pass_variable(struct binder *binder, const struct document_statement *statement)
+{
+	size_t length = strlen(statement->text);
+
+	for (char **at = environ; at && *at; at++)
+		if (strncmp(*at, statement->text, length) == 0 && (*at)[length] == '=')
+			return add_variable(binder, statement, statement->text, *at + length + 1);
+	return 0;
+}
+
+static int set_timeout(struct binder *binder, const struct document_statement *statement)
+{
+	struct request *request = binder->request;
+
+	if (!binder->given->timeout_ns) {
+		request->timeout_ns = statement->value;
+		binder->binding->limit_rules[LIMIT_WALL_CLOCK] = statement->rule;
+	} else if (binder->given->timeout_ns > statement->value) {
+		return refuse(binder, statement, "--timeout",
+			      "is less; a flag narrows it, no more");
+	}
+	return 0;
+}
+
+static int set_limit(struct binder *binder, const struct document_statement *statement)
+{
+	enum limit limit = document_limit(statement->key);
+	const char *option = limit_text(limit)->option;
+	struct request *request = binder->request;
+
+	if (limit == LIMIT_WALL_CLOCK)
+		return set_timeout(binder, statement);
+	for (size_t i = 0; i < request->limit_count; i++) {
+		uint64_t value = 0;
+
+		if (strcmp(request->limits[i].option, option) != 0)
+			continue;
+		if (limit_parse(limit, request->limits[i].value, &value, binder->error) < 0)
+			return binder->error->code;
+		return value > statement->value ? refuse(binder, statement, option,
+							 "is less; a flag narrows it, no more") :
+						  0;
+	}
+	request->limits[request->limit_count++] =
+		(struct request_limit){ .option = option, .value = statement->text };
+	binder->binding->limit_rules[limit] = statement->rule;
+	return 0;
+}
+
+/* "true" allows; "false" forbids the flag that would. */
+static int set_flag(struct binder *binder, const struct document_statement *statement,
+		    uint32_t flag, const char *option)
+{
+	if (statement->value)
+		binder->request->flags |= flag;
+	else if (binder->given->flags & flag)
+		return refuse(binder, statement, option, "is false");
+	return 0;
+}
+
+/* A flag that shows less of it counts; one that shows more does not. */
+static int set_workspace(struct binder *binder, const struct document_statement *statement)
+{
+	bool is_staged = strcmp(statement->text, "staged") == 0;
+	bool is_read_only = strcmp(statement->text, "read-only") == 0;
+	struct request *request = binder->request;
+
+	if (is_read_only && (binder->given->flags & POLICY_STAGE))
+		return refuse(binder, statement, "--stage", "is read-only");
+	if (!is_staged && !is_read_only)
+		return 0;
+	if (binder->given->flags & (POLICY_STAGE | POLICY_READ_ONLY))
+		return 0;
+	request->flags |= is_staged ? POLICY_STAGE : POLICY_READ_ONLY;
+	request->workspace_rule = statement->rule;
+	return 0;
+}
+
+static int set_terminal(struct binder *binder, const struct document_statement *statement)
+{
+	if (statement->value)
+		return 0;
+	if (binder->given->tty)
+		return refuse(binder, statement, "--tty", "is false");
+	binder->request->flags &= ~(uint32_t)POLICY_TTY;
+	return 0;
+}
+
+static int set_record(struct binder *binder, const struct document_statement *statement)
+{
+	if (statement->value && binder->given->unrecorded)
+		return refuse(binder, statement, "--no-trace", "is true");
+	binder->request->unrecorded = !statement->value;
+	return 0;
+}
+
+static int apply(struct binder *binder, const struct document_statement *statement)
+{
+	struct binding *binding = binder->binding;
+
+	switch (statement->key) {
+	case DOCUMENT_WORKSPACE:
+		return set_workspace(binder, statement);
+	case DOCUMENT_READ:
+		return add_path(binder, statement, PATH_READ);
+	case DOCUMENT_WRITE:
+		return add_path(binder, statement, PATH_WRITE);
+	case DOCUMENT_HIDE:
+		return add_path(binder, statement, PATH_HIDE);
+	case DOCUMENT_PROTECT:
+		return add_path(binder, statement, PATH_PROTECT);
+	case DOCUMENT_DEVICES:
+		return add_path(binder, statement, PATH_DEVICE);
+	case DOCUMENT_PASS:
+		return pass_variable(binder, statement);
+	case DOCUMENT_SET:
+		return add_variable(binder, statement, statement->name, statement->text);
+	case DOCUMENT_HIDE_STRICT:
+		/* more of it narrows */
+		binder->request->flags |= statement->value ? POLICY_HIDE_STRICT : 0;
+		return 0;
+	case DOCUMENT_USERNS:
+		return set_flag(binder, statement, POLICY_NESTED_USERNS, "--nested-userns");
+	case DOCUMENT_PTRACE:
+		return set_flag(binder, statement, POLICY_ALLOW_PTRACE, "--allow-ptrace");
+	case DOCUMENT_TTY:
+		return set_terminal(binder, statement);
+	case DOCUMENT_RECORD:
+		return set_record(binder, statement);
+	case DOCUMENT_TASKS_LIVE:
+		binding->live_rule = statement->rule;
+		if (statement->value)
+			binding->live_rule.id = NULL;
+		return 0;
+	case DOCUMENT_TASKS_IDLE:
+		binding->idle_ns = statement->value;
+		return 0;
+	case DOCUMENT_TASKS_LIFETIME:
+		binding->lifetime_ns = statement->value;
+		return 0;
+	default:
+		if (document_key(statement->key)->shape == DOCUMENT_SHAPE_LIMIT)
+			return set_limit(binder, statement);
+		/* says what is so in any case, or needs nothing: document_missing() */
+		return 0;
+	}
+}
+
+/* A single value counts as the last policy has it. */
+static bool is_replaced(const struct binding *binding, size_t file,
+			const struct document_statement *statement)
+{
+	if (document_key(statement->key)->shape > DOCUMENT_SHAPE_LIMIT)
+		return false;
+	for (size_t i = file + 1; i < binding->count; i++)
+		if (document_find(&binding->files[i].document, statement->key))
+			return true;
+	return false;
+}
+
+static int apply_file(struct binder *binder, size_t file)
+{
+	const struct document *document = &binder->binding->files[file].document;
+	int result = 0;
+
+	for (size_t i = 0; i < document->count && result == 0; i++) {
+		const struct document_statement *statement = &document->statements[i];
+		const char *missing;
+
+		if (is_replaced(binder->binding, file, statement))
+			continue;
+		missing = document_missing(statement, binder->arena);
+		if (missing)
+			return error_set(
+				binder->error, EOPNOTSUPP,
+				"%s%s%s needs %s, which this build lacks, so nothing was "
+				"started",
+				place(binder, statement),
+				document_key(statement->key)->shape == DOCUMENT_SHAPE_WORD ? ": " :
+											     "",
+				document_key(statement->key)->shape == DOCUMENT_SHAPE_WORD ?
+					statement->text :
+					"",
+				missing);
+		result = apply(binder, statement);
+	}
+	return result;
+}
+
+static int load_file(const struct host *host, int state_fd, struct binder *binder,
+		     const char **preset)
+{
+	struct binding *binding = binder->binding;
+	struct document_faults faults;
+	const struct document_statement *base;
+	int result = policy_file_load(host, binder->given->policy_path, state_fd, binder->arena,
+				      &binding->files[1], &faults, binder->error);
+
+	if (result < 0)
+		return result;
+	base = document_find(&binding->files[1].document, DOCUMENT_PRESET);
+	if (!base)
+		return 0;
+	if (*preset && strcmp(*preset, base->text) != 0)
+		return error_set(binder->error, EINVAL, "--preset %s: %s is %s", *preset,
+				 place(binder, base), base->text);
+	*preset = base->text;
+	return 0;
+}
+
+static int load(const struct host *host, int state_fd, struct binder *binder)
+{
+	struct binding *binding = binder->binding;
+	const char *preset = binder->given->preset;
+	int result = 0;
+
+	if (binder->given->policy_path)
+		result = load_file(host, state_fd, binder, &preset);
+	if (result == 0 && preset)
+		result = policy_file_preset(host, preset, state_fd, binder->arena,
+					    &binding->files[0], binder->error);
+	if (result < 0)
+		return result;
+	if (!preset)
+		binding->files[0] = binding->files[1];
+	binding->count = (preset != NULL) + (binder->given->policy_path != NULL);
+	return 0;
+}
+
+/* What flags gave stands in arrays of the caller's. */
+static int copy_request(struct binder *binder)
+{
+	struct request *request = binder->request;
+	struct request_path *paths =
+		arena_array(binder->arena, request->path_count + 1, sizeof(*paths));
+
+	if (!paths)
+		return no_memory(binder);
+	if (request->path_count)
+		memcpy(paths, request->paths, request->path_count * sizeof(*paths));
+	request->paths = paths;
+	return 0;
+}
+
+int binding_make(const struct host *host, int state_fd, const struct request *request,
+		 struct arena *arena, struct binding *ret_binding, struct binding_refusal *refusal,
+		 struct error *error)
+{
+	struct binder binder = { .binding = ret_binding,
+				 .request = &ret_binding->request,
+				 .given = request,
+				 .arena = arena,
+				 .refusal = refusal,
+				 .error = error };
+	int result;
+
+	*ret_binding = (struct binding){ .request = *request };
+	result = copy_request(&binder);
+	if (result == 0)
+		result = load(host, state_fd, &binder);
+	for (size_t i = 0; i < ret_binding->count && result == 0; i++)
+		result = apply_file(&binder, i);
+	return result;
+}
+
+static bool lies_in(const struct policy_file *file, const char *path)
+{
+	return path_is_under(file->path, path) || (file->given && path_is_under(file->given, path));
+}
+
+int binding_check_place(const struct binding *binding, const struct policy *policy,
+			struct error *error)
+{
+	for (size_t i = 0; i < binding->count; i++) {
+		const struct policy_file *file = &binding->files[i];
+
+		if (!file->path)
+			continue;
+		if (lies_in(file, policy->workspace))
+			return error_set(
+				error, EPERM,
+				"the policy file %s lies in the workspace %s, where a task "
+				"could have written it; move it, for instance to "
+				"~/.config/bawn",
+				file->path, policy->workspace);
+		for (size_t j = 0; j < policy->view.count; j++)
+			if (policy->view.paths[j].class == PATH_WRITE &&
+			    lies_in(file, policy->view.paths[j].source))
+				return error_set(
+					error, EPERM,
+					"the policy file %s lies in %s, which the task can "
+					"write; move it, for instance to ~/.config/bawn",
+					file->path, policy->view.paths[j].source);
+	}
+	return 0;
+}

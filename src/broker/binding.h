@@ -1,0 +1,44 @@
+/*
+ * A request under the policies that it names: what --preset and --policy say becomes part of the
+ * request, with the rule of each thing, and what they forbid and a flag asks for is refused.
+ *
+ * A preset comes first, then the file, which goes on from it: lists are put together, of single
+ * values the file's counts. Then flags, the caller's own word: they add what may be seen, and
+ * narrow; what the policies hide stays hidden, a limit is not raised, and "false" stays false.
+ * What a policy asks for and this build lacks is refused by name.
+ */
+#pragma once
+
+#include "broker/effective.h"
+#include "workspace/policy_file.h"
+
+struct arena;
+struct denial_list;
+struct error;
+
+struct binding {
+	struct policy_file files[2]; /* in the order in which they count */
+	size_t count;
+	struct request request; /* the whole of it; strings are the arena's or the caller's */
+	struct rule_ref limit_rules[LIMIT_COUNT]; /* id NULL: a flag's, or built in */
+	uint64_t idle_ns, lifetime_ns;		  /* of a live task; 0: nothing is said */
+	struct rule_ref live_rule;		  /* which allows no live task; id NULL: none */
+};
+
+/* What a flag asked for and a policy forbids. */
+struct binding_refusal {
+	const char *target;
+	struct rule_ref rule;
+};
+
+/*
+ * -EPERM with the refusal where a policy says no; other errors are of the file, or of what this
+ * build lacks (-EOPNOTSUPP). The request must name a policy.
+ */
+int binding_make(const struct host *host, int state_fd, const struct request *request,
+		 struct arena *arena, struct binding *ret_binding, struct binding_refusal *refusal,
+		 struct error *error);
+
+/* A file may not lie where the task can write, nor be named by a way through there. -EPERM. */
+int binding_check_place(const struct binding *binding, const struct policy *policy,
+			struct error *error);

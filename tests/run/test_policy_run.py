@@ -1,0 +1,292 @@
+"""Policy files and presets in force: what they say is so in the box, by its rule, or refused."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from boxed import BAWN, eventually, place, refused
+
+__all__ = ["place"]
+
+
+@pytest.fixture
+def policy(place):
+    """Writes a policy outside of the workspace and gives its path."""
+    folder = place.base / "policies"
+    folder.mkdir(mode=0o700)
+
+    def write(text, name="policy.yaml"):
+        path = folder / name
+        path.write_text("version: 1\n" + text)
+        path.chmod(0o600)
+        return str(path)
+
+    return write
+
+
+def bawn(place, verb, *arguments, env=None):
+    return subprocess.run([BAWN, *verb.split(), *place.options, *arguments], capture_output=True,
+                          text=True, cwd=place.work, timeout=30, check=False,
+                          env={**os.environ, **(env or {})})
+
+
+def explained(place, *arguments, env=None):
+    ran = bawn(place, "explain", "--json", *arguments, env=env)
+    assert ran.returncode == 0, ran
+    return json.loads(ran.stdout)
+
+
+def test_what_it_shows_and_hides(place, policy):
+    data = place.base / "data"
+    data.mkdir()
+    (data / "x").write_text("seen")
+    (data / "hidden").write_text("unseen")
+    scratch = place.base / "scratch"
+    scratch.mkdir()
+    (place.work / "sub").mkdir()
+    (place.work / "sub" / ".env").write_text("TOKEN=x")
+    (place.work / "Makefile").write_text("all:\n")
+    path = policy(f"""\
+filesystem:
+  read: [{data}]
+  write: [{scratch}]
+  hide: ["**/.env", {data}/hidden]
+  protect: [Makefile]
+environment:
+  pass: [PASSED, ABSENT]
+  set: {{SET: "a b", EMPTY: ""}}
+""")
+    script = f"""
+        cat {data}/x; touch {data}/new 2>/dev/null && echo wrote; echo kept > {scratch}/kept
+        cat {data}/hidden sub/.env 2>/dev/null; echo x 2>/dev/null >> Makefile
+        echo "[$PASSED][$SET][${{EMPTY-unset}}][${{ABSENT-unset}}][${{OTHER-unset}}]"
+    """
+    ran = place.sh(script, "--policy", path,
+                   env={**os.environ, "PASSED": "p", "OTHER": "o"})
+    assert ran.out == "seen[p][a b][][unset][unset]\n", ran
+    assert (scratch / "kept").read_text() == "kept\n"
+    assert (place.work / "Makefile").read_text() == "all:\n"
+    place.assert_nothing_left()
+
+
+def test_explain_names_file_and_line(place, policy):
+    data = place.base / "data"
+    data.mkdir()
+    path = policy(f"""\
+preset: ci
+filesystem:
+  read:
+    - path: {data}
+      id: my-data
+  hide:
+    - one
+    - two
+limits:
+  memory: 512M
+environment:
+  set: {{A: b}}
+""")
+    found = explained(place, "--policy", path)
+    rules = {item: line["rule"] for question in ("read", "identity") for line in found[question]
+             for item in line["items"]}
+    work = str(place.work)
+    assert rules[str(data)] == {"id": "my-data", "file": path, "line": 5}
+    assert rules[f"{work}/one"] == {"id": "filesystem.hide", "file": path, "line": 8}
+    assert rules[f"{work}/two"]["line"] == 9
+    assert rules["A"] == {"id": "environment.set", "file": path, "line": 13}
+    assert rules["CI"]["file"] == "preset ci"
+    limits = {line["limit"]["limit"]: line["rule"] for line in found["resources"]
+              if line.get("limit")}
+    assert limits["memory"] == {"id": "limits.memory", "file": path, "line": 11}
+    assert limits["wall clock"]["file"] == "preset ci"
+    assert limits["cpu time"]["file"] is None
+
+
+def test_limits_hold(place, policy):
+    ran = place.run("--json", "--policy", policy("limits: {timeout: 300ms}\n"), "--", "sleep", "60")
+    assert ran.status == 124, ran
+    ran = place.run("--json", "--policy", policy("limits: {output-cap: 1000}\n"), "--", "sh", "-c",
+                    "exec cat /dev/zero")
+    assert ran.status > 128 and ran.result["cause"] == "limit", ran
+
+
+@pytest.mark.parametrize("text, options", [
+    ("limits: {memory: 512M}", ["--memory", "513M"]),
+    ("limits: {timeout: 5m}", ["--timeout", "301s"]),
+    ("limits: {pids: 64}", ["--pids", "65"]),
+    ("kernel: {nested-userns: false}", ["--nested-userns"]),
+    ("kernel: {ptrace: false}", ["--allow-ptrace"]),
+    ("tty: {allowed: false}", ["--tty"]),
+    ("trace: {record: true}", ["--no-trace"]),
+])
+def test_a_flag_widens_nothing_that_a_policy_forbids(place, policy, text, options):
+    path = policy(text + "\n")
+    refused(place.run("--policy", path, *options, "--", "touch", "started"), place, 126,
+            options[0], f"{path}:2", "policy.flag")
+    ran = bawn(place, "explain", "--policy", path, *options)
+    assert ran.returncode == 1, ran
+
+
+def test_a_flag_narrows_and_adds(place, policy):
+    data = place.base / "data"
+    data.mkdir()
+    (data / "x").write_text("seen\n")
+    path = policy(f"limits: {{timeout: 5m}}\nfilesystem: {{hide: [{data}/y]}}\n")
+    (data / "y").write_text("unseen\n")
+    ran = place.sh(f"cat {data}/x {data}/y; cat own; sleep 60", "--policy", path,
+                   "--timeout", "500ms", "--read", data, "--hide", "own")
+    assert ran.status == 124 and ran.out == "seen\n", ran
+
+
+def test_what_is_hidden_stays_hidden_from_a_flag(place, policy):
+    data = place.base / "data"
+    data.mkdir()
+    (data / "x").write_text("unseen\n")
+    path = policy(f"filesystem: {{hide: [{data}]}}\n")
+    ran = place.sh(f"cat {data}/x", "--policy", path, "--read", data / "x")
+    assert "unseen" not in ran.out, ran
+
+
+@pytest.mark.parametrize("text, words", [
+    ("workspace: ephemeral", "thrown away"),
+    ("confinement: unrestricted", "running without the wall"),
+    ("approval: always", "a way to ask a person"),
+    ("exec: {strict: true}", "a view with the listed programs alone"),
+    ("exec: {deny: [curl]}", "decisions about the program"),
+    ("network: {allow: [{host: example.org}]}", "an egress proxy"),
+    ("packages: {mirrors: ['https://example.org/']}", "package mirrors"),
+    ("credentials: [{name: a, host: example.org}]", "a broker of credentials"),
+    ("approvals: {ask: [destructive]}", "decisions about the requests"),
+    ("isolation: {floor: microvm}", "the microvm tier"),
+    ("isolation: {on-change: raise}", "a second tier"),
+    ("trace: {record-reads: true}", "a record of the files that were read"),
+    ("exceptions: [{command: x, owner: a, reason: b, expires: 2026-12-31}]", "decisions about"),
+])
+def test_what_is_not_built_is_refused_and_named(place, policy, text, words):
+    path = policy(text + "\n")
+    ran = place.run("--policy", path, "--", "touch", "started")
+    refused(ran, place, 125, words, f"{path}:2:")
+    assert bawn(place, "explain", "--policy", path).returncode == 125
+
+
+def test_what_denies_more_than_there_is_needs_nothing(place, policy):
+    path = policy("network: {deny: [{host: example.org}]}\nexec: {strict: false}\n"
+                  "isolation: {floor: os}\napproval: on-request\nworkspace: direct\n")
+    assert place.run("--policy", path, "--", "true").status == 0
+
+
+def test_a_broken_file_starts_nothing(place, policy):
+    path = policy("worspace: direct\nfilesytem: {}\n")
+    for verb in ("explain", "plan", "verify", "task start"):
+        ran = bawn(place, verb, "--policy", path)
+        assert ran.returncode != 0 and f'{path}:2:1: unknown key "worspace"' in ran.stderr, ran
+    refused(place.run("--policy", path, "--", "touch", "started"), place, 125, f"{path}:2:1",
+            "workspace", "and more")
+
+
+def test_a_file_that_the_task_could_have_written(place, policy):
+    good = policy("")
+    inside = place.work / "policy.yaml"
+    inside.write_text("version: 1\n")
+    link = place.work / "link.yaml"
+    link.symlink_to(good)
+    for path in (inside, link, "policy.yaml"):
+        refused(place.run("--policy", path, "--", "touch", "started"), place, 125,
+                "lies in the workspace")
+    shown = place.base / "shown"
+    shown.mkdir()
+    (shown / "p.yaml").write_text("version: 1\n")
+    refused(place.run("--policy", shown / "p.yaml", "--write", shown, "--", "touch", "started"),
+            place, 125, "which the task can write")
+    assert place.run("--policy", shown / "p.yaml", "--read", shown, "--", "true").status == 0
+
+
+def test_paths_that_would_undo_the_wall(place, policy):
+    """The loader knows them by name; what a link makes of them is seen at the start."""
+    link = place.base / "link"
+    link.symlink_to("/etc")
+    path = policy(f"filesystem: {{write: [{link}]}}\n")
+    refused(place.run("--policy", path, "--", "touch", "started"), place, 126, "settings")
+    trick = place.work / "trick"
+    trick.symlink_to("/var/log")
+    path = policy(f"filesystem: {{read: [{trick}]}}\n")
+    refused(place.run("--policy", path, "--", "touch", "started"), place, 126,
+            "a link in the workspace leads there")
+    path = policy("filesystem: {read: [/nowhere/at/all]}\n")
+    refused(place.run("--policy", path, "--", "touch", "started"), place, 125, f"{path}:2:21",
+            "/nowhere/at/all")
+
+
+def test_a_workspace_that_is_read_only_or_staged(place, policy):
+    (place.work / "kept").write_text("before")
+    for text in ("read-only", "staged"):
+        path = policy(f"workspace: {text}\n")
+        for options in (["--policy", path], ["--preset", {"read-only": "review",
+                                                          "staged": "quarantine"}[text]]):
+            ran = place.sh("cat kept; echo; echo after > kept && cat kept", *options)
+            assert ran.out.splitlines()[0] == "before", ran
+            assert ("after" in ran.out) == (text == "staged"), ran
+            assert (place.work / "kept").read_text() == "before"
+    path = policy("workspace: read-only\n")
+    found = explained(place, "--policy", path)
+    assert any(line["rule"] == {"id": "workspace", "file": path, "line": 2}
+               for line in found["read"]), found["read"]
+    refused(place.run("--policy", path, "--stage", "--", "touch", "started"), place, 126,
+            "--stage", f"{path}:2")
+    # less is always possible
+    path = policy("workspace: staged\n")
+    assert place.sh("echo x > kept", "--policy", path, "--read-only").status != 0
+
+
+def test_presets(place):
+    assert place.run("--preset", "develop", "--", "true").status == 0
+    ran = place.sh("echo $CI", "--preset", "ci")
+    assert ran.out == "true\n", ran
+    refused(place.run("--preset", "browse", "--", "touch", "started"), place, 125,
+            "preset browse:", "this build lacks")
+    refused(place.run("--preset", "develo", "--", "touch", "started"), place, 125, '"develop"')
+
+
+def test_develop_is_what_runs_without_a_policy(place):
+    def policy_of(*options):
+        ran = place.run("--json", "--no-spool", *options, "--", "true")
+        return ran.result["policy"]
+
+    assert policy_of() == policy_of("--preset", "develop")
+    assert policy_of() != policy_of("--preset", "ci")
+
+
+def test_live_tasks(place, policy):
+    ran = bawn(place, "task start", "--preset", "ci")
+    assert ran.returncode == 126 and "tasks.live is false" in ran.stderr, ran
+    path = policy("tasks: {live: true, lifetime: 1s}\ntty: {allowed: false}\n")
+    ran = bawn(place, "task start", "--policy", path, "--lifetime", "1h")
+    assert ran.returncode == 0, ran
+    # the policy's lifetime is the shorter one
+    assert eventually(lambda: not os.listdir(place.state / "tasks"))
+    place.assert_nothing_left()
+
+
+def test_trace_can_be_off_by_policy(place, policy):
+    path = policy("trace: {record: false}\n")
+    assert place.run("--policy", path, "--", "true").status == 0
+    ran = bawn(place, "trace ls")
+    assert "true" not in ran.stdout, ran
+
+
+def test_the_second_start_asks_no_role(place, policy):
+    """What a text says is kept: a start with a known policy costs no process."""
+    path = policy("limits: {timeout: 5m}\n")
+    assert place.run("--policy", path, "--", "true").status == 0
+    kept = list((place.state / "outlines").iterdir())
+    assert len(kept) == 1
+    # what is kept and broken is made again, not believed
+    good = kept[0].read_bytes()
+    kept[0].write_bytes(good[:-1] + b"x")
+    assert place.run("--policy", path, "--", "true").status == 0
+    assert kept[0].read_bytes() == good
+    for number in range(30):
+        path = policy(f"limits: {{timeout: {number + 1}m}}\n")
+        assert bawn(place, "explain", "--policy", path).returncode == 0
+    assert len(list((place.state / "outlines").iterdir())) <= 17
