@@ -408,7 +408,8 @@ def test_HA13_exit_status(world):
                   "exec 0<&- 1<&- 2<&-; exit 3"):
         begin = time.monotonic()
         status, out, err = bawn(world, "/bin/sh", "-c", words)
-        case("HA13", words, status == 3 and time.monotonic() - begin < 5, f"{status} {err}", "init")
+        in_time = time.monotonic() - begin < 20
+        case("HA13", words, status == 3 and in_time, f"{status} {err}", "init")
     seen = outcome(*bawn(world, world.ws / "host", "ptrace", "1",
                          options=["--allow-ptrace"]))
     case("HA13", "ptrace 1 with --allow-ptrace", is_refusal(seen), seen, "init")
@@ -518,7 +519,7 @@ def test_HB07_no_shared_names(world):
         during = {str(p) for d in shared for p in d.iterdir()
                   if p.lstat().st_uid == os.geteuid()}
     finally:
-        child.communicate(timeout=10)
+        child.communicate(timeout=30)
     # what other tests make meanwhile is theirs
     new = [n for n in during - before if Path(n).name == "attack-mark" or
            ("bawn" in n and not Path(n).name.startswith(("bawn-test", "bawn-bench")))]
@@ -533,7 +534,7 @@ def test_HB10_task_names(world):
         child.stdout.readline()
         names = [p.name for p in (world.state / "tasks").iterdir()]
     finally:
-        child.communicate(timeout=10)
+        child.communicate(timeout=30)
     case("HB10", "a task's id is bawn's own", names and all(
         len(n) == 22 and n.startswith("t-") and n.isascii() and n.replace("-", "").isalnum()
         for n in names), names)
@@ -937,7 +938,7 @@ def test_HF11_two_boxes(world):
         status, out, err = bawn(world, "/bin/sh", "-c", "ls -d /proc/[0-9]*")
         case("HF11", "processes of another box", len(out.split()) <= 3, out, "pid namespace")
     finally:
-        child.communicate(timeout=10)
+        child.communicate(timeout=30)
 
 
 @pytest.mark.parametrize("kind", ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"])

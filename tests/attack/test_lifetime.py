@@ -29,8 +29,8 @@ HERE = Path(__file__).resolve().parent
 SOAK = bool(os.environ.get("BAWN_SOAK"))
 KILLS = 300 if SOAK else 20
 SEED = int(os.environ.get("BAWN_SEED", "20240229"))
-# from the death of a supervisor to that of everything it had started
-DEAD_S = 1.0
+# from the death of a supervisor to that of everything it had started: some 10 ms on a quiet host
+DEAD_S = 5.0
 SELF = "/proc/self/mountinfo"
 
 
@@ -200,7 +200,7 @@ def test_HG01_end_of_the_command(lab):
     began = time.monotonic()
     ran = lab.sh(f"{lab.life} games; seq 20000; exit 7")
     taken = time.monotonic() - began
-    good = ran.status == 7 and ran.out.endswith("\n19999\n20000\n") and taken < 5
+    good = ran.status == 7 and ran.out.endswith("\n19999\n20000\n") and taken < 10
     assert eventually(nobody_left, DEAD_S), descendants()
     case("HG01", "daemons hold the output", good, f"status {ran.status}, {taken:.1f} s",
          "pid namespace")
@@ -212,7 +212,7 @@ def test_HG01_timeout(lab):
                  "--timeout", "1s", "--grace", "500ms")
     taken = time.monotonic() - began
     assert eventually(nobody_left, DEAD_S), descendants()
-    case("HG01", "wall clock", ran.status == 124 and taken < 4,
+    case("HG01", "wall clock", ran.status == 124 and taken < 10,
          f"status {ran.status}, {taken:.1f} s", "pid namespace")
 
 
@@ -226,7 +226,7 @@ def test_HG01_timeout_in_a_live_task(lab, task, how):
               "games": f"{lab.life} games; {lab.life} daemon {mine}; sleep 60"}[how]
     ran = lab.sh_in(task, script, "--timeout", "400ms")
     assert ran.status == 124, ran
-    assert eventually(other.exists, 2) and ticks(other), "another action's was ended too"
+    assert eventually(lambda: other.exists() and ticks(other)), "another action's was ended too"
     gone = eventually(lambda: not mine.exists() or not ticks(mine), DEAD_S)
     case("HG01", f"live task: {how}", gone and mine.exists(), "ended", "pid namespace")
 
@@ -234,19 +234,19 @@ def test_HG01_timeout_in_a_live_task(lab, task, how):
 @pytest.mark.parametrize("by", ["end", "stop", "kill"])
 @pytest.mark.parametrize("word", ["games", "stop", "continue"])
 def test_HG01_a_person_ends_it(lab, by, word):
-    """Whatever runs inside, an end takes the grace and not more."""
+    """Whatever runs inside, an end takes the grace and not more; it would be 5 s unasked."""
     task = lab.begin("--grace", "500ms")
     client = lab.spawn("task", "exec", task, "--", lab.life, word)
     if word == "games":
         client.communicate(timeout=LIMIT_S)
     else:
-        assert eventually(lambda: any(t["actions"] for t in lab.tasks()), 5)
+        assert eventually(lambda: any(t["actions"] for t in lab.tasks()))
     began = time.monotonic()
     ran = lab.verb(*(["task", "end"] if by == "end" else [by]), task)
     taken = time.monotonic() - began
     client.communicate(timeout=LIMIT_S)
     assert eventually(nobody_left, DEAD_S), descendants()
-    case("HG01", f"{by} of a task with {word}", ran.status == 0 and taken < 3,
+    case("HG01", f"{by} of a task with {word}", ran.status == 0 and taken < 4.9,
          f"status {ran.status}, {taken:.1f} s", "pid namespace")
 
 
@@ -258,7 +258,7 @@ def test_HG09_stops_and_wakes(lab):
         ran = lab.sh(f"{lab.life} {word}; {lab.life} rest", "--timeout", "700ms", *options)
         taken = time.monotonic() - began
         assert eventually(nobody_left, DEAD_S), descendants()
-        case("HG09", f"wall clock: {word}", ran.status == 124 and taken < 2.7,
+        case("HG09", f"wall clock: {word}", ran.status == 124 and taken < 10,
              f"status {ran.status}, {taken:.1f} s", "pid namespace")
 
 
@@ -283,7 +283,7 @@ def test_HG09_frozen_is_frozen(lab, task, word):
     clients = [lab.spawn("task", "exec", task, "--", *argv)]
     if word == "continue":
         clients += [lab.spawn("task", "exec", task, "--", lab.life, "continue") for _ in range(3)]
-    assert eventually(lambda: path.exists() and path.stat().st_size > 5, 5)
+    assert eventually(lambda: path.exists() and path.stat().st_size > 5)
     ran = lab.verb("freeze", task)
     assert ran.status == 0, ran
     time.sleep(0.3)
@@ -292,7 +292,7 @@ def test_HG09_frozen_is_frozen(lab, task, word):
     moved = path.stat().st_size - before
     state = lab.one()
     assert lab.verb("thaw", task).status == 0
-    goes_on = eventually(lambda: ticks(path), 2)
+    goes_on = eventually(lambda: ticks(path))
     frozen = moved == 0 and goes_on and state["state"] == "frozen"
     if not frozen and word != "plain" and state["frozen_by"] == "signals":
         pytest.skip(f"HG09 in part: {moved} ticks in a second by signals (SECURITY.md)")
@@ -309,14 +309,14 @@ def test_HG09_a_freezer_is_not_evaded(lab, word):
     clients = [lab.spawn("task", "exec", task, "--", lab.life, "tick", path)]
     if word == "continue":
         clients += [lab.spawn("task", "exec", task, "--", lab.life, "continue") for _ in range(3)]
-    assert eventually(lambda: path.exists() and path.stat().st_size > 5, 5)
+    assert eventually(lambda: path.exists() and path.stat().st_size > 5)
     assert lab.verb("freeze", task).status == 0
     before = path.stat().st_size
     time.sleep(1)
     moved = path.stat().st_size - before
     state = lab.one()
     assert lab.verb("thaw", task).status == 0
-    goes_on = eventually(lambda: ticks(path), 2)
+    goes_on = eventually(lambda: ticks(path))
     case("HG09", f"freezer: {word}", moved == 0 and goes_on and state["frozen_by"] == "cgroup",
          f"{moved} ticks in a second, by {state['frozen_by']}", "pid namespace")
     lab.verb("kill", task)
@@ -332,7 +332,7 @@ def test_HG09_a_freezer_is_not_evaded(lab, word):
 def test_HA11_the_next_action_is_stopped(lab, task):
     """Processes inside that stop everything never hold the supervisor up."""
     clients = [lab.spawn("task", "exec", task, "--", lab.life, "stop") for _ in range(2)]
-    assert eventually(lambda: len(lab.one()["actions"]) == 2, 5)
+    assert eventually(lambda: len(lab.one()["actions"]) == 2)
     clients += [lab.spawn("task", "exec", task, "--", "true") for _ in range(10)]
     began = time.monotonic()
     answered = all(lab.verb("ps", "--json").status == 0 for _ in range(5))
@@ -340,7 +340,7 @@ def test_HA11_the_next_action_is_stopped(lab, task):
     ended = lab.verb("kill", task).status == 0
     for client in clients:
         client.communicate(timeout=LIMIT_S)
-    case("HA11", "SIGSTOP of entering actions", answered and ended and taken < 5,
+    case("HA11", "SIGSTOP of entering actions", answered and ended and taken < 15,
          f"{taken:.1f} s", "pid namespace")
 
 
@@ -348,14 +348,14 @@ def test_HA11_the_next_action_is_stopped(lab, task):
 def test_HA11_the_next_action_ends(lab, task, word):
     """Held up or killed on its way in, a command has an end of its own, in its time."""
     holder = lab.spawn("task", "exec", task, "--", lab.life, word)
-    assert eventually(lambda: lab.one()["actions"], 5)
+    assert eventually(lambda: lab.one()["actions"])
     began = time.monotonic()
     states = {lab.verb("task", "exec", "--timeout", "500ms", task, "--", "true").status
               for _ in range(5)}
     taken = time.monotonic() - began
     ended = lab.verb("task", "end", "--grace", "300ms", task)
     holder.communicate(timeout=LIMIT_S)
-    case("HA11", f"actions beside {word}", states <= {0, 124, 125, 137} and taken < 8 and
+    case("HA11", f"actions beside {word}", states <= {0, 124, 125, 137} and taken < 25 and
          ended.status == 0, f"{sorted(states)}, {taken:.1f} s", "pid namespace")
 
 
@@ -415,7 +415,7 @@ while not os.path.exists("enough"):
 def test_HG08_clients_that_stall(lab, task):
     """A client that does not read, and many that say nothing, hold up nobody else."""
     stalled = lab.spawn("task", "exec", task, "--", "sh", "-c", "yes | head -c 50M")
-    assert eventually(lambda: lab.one()["actions"], 5)
+    assert eventually(lambda: lab.one()["actions"])
     silent = []
     import socket  # pylint: disable=import-outside-toplevel
     for _ in range(200):
@@ -438,7 +438,7 @@ def test_HG08_clients_that_stall(lab, task):
     began = time.monotonic()
     ran = lab.verb("task", "exec", task, "--", "echo", "on")
     # those who were there before keep their places for a second, no longer
-    while ran.status != 0 and time.monotonic() - began < 4:
+    while ran.status != 0 and time.monotonic() - began < LIMIT_S:
         time.sleep(0.1)
         ran = lab.verb("task", "exec", task, "--", "echo", "on")
     for client in silent:
@@ -635,7 +635,7 @@ def test_HG10_many_at_once(lab):
         flicker.wait()
         shutil.rmtree(git, ignore_errors=True)
         shutil.rmtree(git, ignore_errors=True)
-    assert eventually(nobody_left, 2), descendants()
+    assert eventually(nobody_left), descendants()
     case("HG10", "50 runs at once", bad == [] and lab.left() == [], bad[:2] or "all well")
 
 

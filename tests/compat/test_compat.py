@@ -17,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "run"))
 
-from boxed import BAWN, IS_ROOT, eventually, place, select_ready  # noqa: E402
+from boxed import BAWN, IS_ROOT, LIMIT_S, eventually, place, select_ready  # noqa: E402
 from live import live  # noqa: E402
 
 __all__ = ["live", "place"]
@@ -501,14 +501,15 @@ for name in ('example.com', 'does-not-exist.invalid', 'x'):
 print(int((time.monotonic() - start) * 1000 / 3))
 """
     ran = works(place.run("--", PYTHON, "-c", script))
-    assert int(ran.out) < 100, ran
+    # a resolver that waits for an answer takes 5 s
+    assert int(ran.out) < 1000, ran
     remark(f"{int(ran.out)} ms for a refusal")
     ran = place.run("--", "getent", "hosts", "example.com")
     assert ran.status == 2, ran
     if shutil.which("curl"):
         start = time.monotonic()
         ran = place.run("--", "curl", "-sS", "http://example.com/")
-        assert ran.status == 6 and time.monotonic() - start < 1, ran
+        assert ran.status == 6 and time.monotonic() - start < 5, ran
         assert "net.resolve" in ran.err, ran
 
 
@@ -706,11 +707,11 @@ def test_CE06_with_a_handle(live):
     seen = b""
     while b"up\n" not in seen:
         seen += os.read(child.stdout.fileno(), 65536)
-    assert eventually(lambda: live.verb("logs", task).out.endswith("\n5000\nup\n"), 5)
+    assert eventually(lambda: live.verb("logs", task).out.endswith("\n5000\nup\n"))
     began = time.monotonic()
     assert live.verb("task", "end", task).status == 0
-    out, _ = child.communicate(timeout=10)
-    assert child.returncode == 143 and time.monotonic() - began < 5
+    out, _ = child.communicate(timeout=LIMIT_S)
+    assert child.returncode == 143 and time.monotonic() - began < 10
     assert seen + out == b"".join(b"%d\n" % i for i in range(1, 5001)) + b"up\n"
     live.assert_nothing_left()
 

@@ -82,6 +82,22 @@ def is_dead(pid):
         return True
 
 
+def waits(*argv):
+    """Whether a process of ours executes these words, and sleeps: it is where signals reach it."""
+    wanted = b"".join(word.encode() + b"\0" for word in argv)
+    for pid in descendants():
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read()
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                state = file.read().rpartition(b")")[2].split()[0]
+        except OSError:
+            continue
+        if words == wanted and state == b"S":
+            return True
+    return False
+
+
 def reap():
     """Waits for what became ours and has ended already."""
     try:

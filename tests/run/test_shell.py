@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from boxed import BAWN, eventually
+from boxed import BAWN, eventually, waits
 from live import live
 from screen import Screen
 
@@ -45,17 +45,17 @@ def test_keys_and_status(session):
     session.wait_for("$ ")
     session.type("sleep 100\r")
     session.wait_for("sleep 100")
-    time.sleep(0.5)
+    assert eventually(lambda: waits("sleep", "100"))
     session.type("\x1a")
     session.wait_for("Stopped")
     session.type("fg\r")
     session.wait_for("sleep 100")
-    time.sleep(0.5)
+    assert eventually(lambda: waits("sleep", "100"))
     session.type("\x1c")
     session.wait_for("Quit")
     session.type("sleep 101\r")
     session.wait_for("sleep 101")
-    time.sleep(0.5)
+    assert eventually(lambda: waits("sleep", "101"))
     session.type("\x03")
     session.wait_for("$ ")
     session.type("echo $?\r")

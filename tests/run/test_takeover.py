@@ -52,7 +52,7 @@ def test_logs(live):
 
     def logged():
         seen[:] = [live.verb("logs", task)]
-        return seen[0].status == 0
+        return seen[0].status == 0 and seen[0].out and seen[0].err
 
     assert eventually(logged), seen
     assert (seen[0].out, seen[0].err) == ("first\n", "second\n"), seen

@@ -2,9 +2,8 @@
 import os
 import signal
 import termios
-import time
 
-from boxed import catching, eventually, nobody_left, place
+from boxed import catching, eventually, nobody_left, place, waits
 from screen import Screen
 
 __all__ = ["place"]
@@ -39,12 +38,12 @@ def test_job_control(place):
     screen = tty(place, "bash", "--norc", "-i")
     screen.wait_for("$ ")
     screen.type("sleep 100\r")
-    time.sleep(0.3)
+    assert eventually(lambda: waits("sleep", "100"))
     screen.type("\x1a")
     screen.wait_for("Stopped")
     screen.type("fg\r")
     screen.wait_for("sleep 100\r\n")
-    time.sleep(0.2)
+    assert eventually(lambda: waits("sleep", "100"))
     screen.type("\x03")
     screen.wait_for("$ ")
     screen.type("echo $?; exit 7\r")

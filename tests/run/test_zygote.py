@@ -1,7 +1,6 @@
 """How actions come into a box that others are in: from its zygote, or with a copy of memory."""
 import os
 import signal
-import time
 
 import pytest
 
@@ -117,8 +116,7 @@ def test_one_that_is_held_up_holds_up_no_other_action(live):
     os.kill(pid, signal.SIGSTOP)
     held = live.spawn("task", "exec", task, "--", "echo", "late")
     try:
-        time.sleep(0.3)
-        assert held.poll() is None
+        assert eventually(lambda: live.one()["actions"]) and held.poll() is None
         ran = enter(live, task, "echo meanwhile")
         assert (ran.status, ran.out) == (0, "meanwhile\n"), ran
     finally:
@@ -136,7 +134,7 @@ def test_action_that_is_given_up_in_it_never_runs(live):
     os.kill(pid, signal.SIGSTOP)
     held = live.spawn("task", "exec", task, "--", "touch", "ran")
     try:
-        time.sleep(0.3)
+        assert eventually(lambda: live.one()["actions"])
     finally:
         held.kill()
         held.communicate()
