@@ -77,6 +77,8 @@ int cover_names(struct watch *names, struct box *box, const struct policy *polic
 /* Built-in rules have no file; what is shown outside of a writable tree is nobody's to replace. */
 static bool is_guarded(const struct policy *policy, const struct view_path *row)
 {
+	if (row->class == PATH_HIDE)
+		return rule_is(&policy->rules[row->rule], RULE_WORKSPACE_SECRET);
 	return (row->class == PATH_GIT || row->class == PATH_PROTECT) &&
 	       !policy->rules[row->rule].file;
 }

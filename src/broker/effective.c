@@ -25,6 +25,7 @@
 #include "workspace/hide.h"
 #include "workspace/identity.h"
 #include "workspace/root.h"
+#include "workspace/secret_find.h"
 #include "workspace/system.h"
 #include "workspace/toolchain.h"
 
@@ -251,7 +252,9 @@ static int check_strict(struct maker *maker)
 	if (!(maker->request->flags & POLICY_HIDE_STRICT))
 		return 0;
 	for (size_t i = 0; i < view->count; i++) {
-		if (view->paths[i].class != PATH_HIDE)
+		/* what no option asked for may be hidden as well as can be */
+		if (view->paths[i].class != PATH_HIDE ||
+		    !maker->policy.rules[view->paths[i].rule].file)
 			continue;
 		for (size_t j = 0; j < view->count; j++)
 			if (view->paths[j].class == PATH_WRITE &&
@@ -595,10 +598,13 @@ static int fill_policy(struct maker *maker)
 	if (result == 0)
 		result = add_flag_paths(maker, true);
 	if (result == 0)
-		result = hide_inputs(arena, policy, maker->error);
-	if (result == 0)
 		result = git_find(&effective->host, effective->state.path, arena, policy,
 				  &effective->git, maker->error);
+	if (result == 0 && !(policy->flags & POLICY_SHOW_SECRETS))
+		result = secret_find(&effective->git, effective->state.fd, arena, policy,
+				     &effective->secrets, maker->error);
+	if (result == 0)
+		result = hide_inputs(arena, policy, maker->error);
 	if (result == 0)
 		result = check_strict(maker);
 	if (result == 0 && effective->binding)

@@ -15,6 +15,7 @@
 #include "policy/policy.h"
 #include "workspace/git_find.h"
 #include "workspace/host.h"
+#include "workspace/secret_find.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,7 +78,8 @@ struct effective {
 	const struct binding *binding; /* NULL: no policy is named */
 	bool unrecorded;	       /* --no-trace, or by a policy */
 	struct plan plan;
-	struct git_found git;  /* the git directories that the box covers */
+	struct git_found git; /* the git directories that the box covers */
+	struct secret_found secrets;
 	const char *task;      /* id */
 	const char **withheld; /* names of variables that were not passed */
 	size_t withheld_count;

@@ -476,7 +476,11 @@ static void decide(struct search *search, const struct path *path, unsigned says
 	whole = view_is_input(row) ? row->source : row->target;
 	switch (row->class) {
 	case PATH_HIDE:
-		report(search, DENIAL_FS_HIDDEN, policy->rules[row->rule], path->text);
+		report(search,
+		       rule_is(&policy->rules[row->rule], RULE_WORKSPACE_SECRET) ?
+			       DENIAL_FS_SECRET :
+			       DENIAL_FS_HIDDEN,
+		       policy->rules[row->rule], path->text);
 		break;
 	case PATH_PROTECT:
 		if ((says & (SAYS_READ_ONLY | SAYS_BUSY)) || refused_write)

@@ -40,9 +40,11 @@ const char *summary_text(const struct policy *policy, const char *hash, struct a
 		      ", /tmp, /var/tmp, /dev/shm\n"
 		      "network: loopback only; names are not resolved, nothing outside can be "
 		      "reached, by no way\n"
+		      "files that are named like secrets (.env, private keys): %s\n"
 		      "namespaces inside: %s\nptrace inside: %s\n"
 		      "A refusal here is policy and not a fault: do not retry it by other ways.\n"
 		      "Only the person outside can allow more, by a flag of `bawn run`.\n\n",
+		      policy->flags & POLICY_SHOW_SECRETS ? "shown" : "hidden",
 		      policy->flags & POLICY_NESTED_USERNS ? "allowed" : "refused",
 		      policy->flags & POLICY_ALLOW_PTRACE ? "allowed" : "refused");
 	for (size_t i = 0; i < policy->view.count; i++) {

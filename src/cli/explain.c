@@ -63,6 +63,9 @@ static int explain(struct explaining *explaining, char **argv, struct buffer *te
 		facts.hash = effective.hash;
 		facts.withheld = effective.withheld;
 		facts.withheld_count = effective.withheld_count;
+		facts.tracked = effective.secrets.tracked;
+		facts.tracked_count = effective.secrets.tracked_count;
+		facts.secrets_are_cut = effective.secrets.is_cut;
 		facts.limits = &effective.capacity.facts;
 		facts.is_unrecorded = effective.unrecorded;
 		result = explain_build(&effective.policy, &effective.plan, &facts,

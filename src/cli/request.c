@@ -203,6 +203,9 @@ int request_take(struct request *request, struct arena *arena, const struct opti
 	case OPTION_HIDE_STRICT:
 		request->flags |= POLICY_HIDE_STRICT;
 		return 0;
+	case OPTION_SHOW_SECRETS:
+		request->flags |= POLICY_SHOW_SECRETS;
+		return 0;
 	case OPTION_NESTED_USERNS:
 		request->flags |= POLICY_NESTED_USERNS;
 		return 0;

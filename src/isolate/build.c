@@ -272,6 +272,13 @@ static int take_tree(struct build *build, const char *path, uint64_t device, uin
 	return result < 0 ? error_errno(error, result, "cloning %s", path) : 0;
 }
 
+static int do_area_link(struct build *build, const struct plan_op *op, struct error *error)
+{
+	if (symlinkat(op->source, build->areas_fd, op->target) < 0)
+		return error_errno(error, errno, "making %s in the private areas", op->target);
+	return 0;
+}
+
 static int do_area_file(struct build *build, const struct plan_op *op, struct error *error)
 {
 	int CLEANUP_FD fd = openat(build->areas_fd, op->target,
@@ -688,6 +695,8 @@ static const char *mask_source(const struct plan_op *op)
 {
 	if (op->flags & PLAN_EMPTY)
 		return PLAN_MASK_EMPTY;
+	if (op->number == PATH_KIND_LINK)
+		return PLAN_MASK_LINK;
 	return op->number == PATH_KIND_DIRECTORY ? PLAN_MASK_DIRECTORY : PLAN_MASK_FILE;
 }
 
@@ -879,6 +888,7 @@ static operation *const operations[PLAN_KIND_COUNT] = {
 	[PLAN_AREAS] = do_areas,
 	[PLAN_AREA_DIRECTORY] = do_area_directory,
 	[PLAN_AREA_FILE] = do_area_file,
+	[PLAN_AREA_LINK] = do_area_link,
 	[PLAN_WHITEOUT] = do_whiteout,
 	[PLAN_ROOT] = do_root,
 	[PLAN_DIRECTORY] = do_directory,

@@ -55,8 +55,8 @@ struct mask {
 	size_t count;
 	struct error *error;
 	int root_fd;
-	int file_fd, directory_fd; /* what covers */
-	struct stat file, directory;
+	int file_fd, directory_fd, link_fd; /* what covers; link_fd: -1 where it is not used */
+	struct stat file, directory, link;
 };
 
 static int enter_box(const struct mask *mask)
@@ -91,6 +91,9 @@ static int open_sources(struct mask *mask)
 		return error_errno(mask->error,
 				   mask->file_fd < 0 ? mask->file_fd : mask->directory_fd,
 				   "opening the masks");
+	mask->link_fd = mount_open_in(mask->root_fd, PLAN_MASK_LINK, O_PATH | O_NOFOLLOW);
+	if (mask->link_fd >= 0 && fstat(mask->link_fd, &mask->link) < 0)
+		return error_errno(mask->error, errno, "looking at the masks");
 	if (fstat(mask->file_fd, &mask->file) < 0 ||
 	    fstat(mask->directory_fd, &mask->directory) < 0)
 		return error_errno(mask->error, errno, "looking at the masks");
@@ -114,16 +117,20 @@ static int cover(int source_fd, unsigned flags, int target_fd)
 }
 
 /* Gives 1 when a mask was mounted on the object, 0 when one is there. */
-static int mask_object(const struct mask *mask, int target_fd)
+static int mask_object(const struct mask *mask, int target_fd, int file_fd)
 {
 	struct stat status;
 	int result;
 
 	if (fstat(target_fd, &status) < 0)
 		return -errno;
-	if (is_same(&status, &mask->file) || is_same(&status, &mask->directory))
+	if (is_same(&status, &mask->file) || is_same(&status, &mask->directory) ||
+	    (mask->link_fd >= 0 && is_same(&status, &mask->link)))
 		return 0;
-	result = cover(S_ISDIR(status.st_mode) ? mask->directory_fd : mask->file_fd,
+	/* on a link of the host's own nothing is mounted (mask_behind_link()) */
+	if (S_ISLNK(status.st_mode))
+		return -ELOOP;
+	result = cover(S_ISDIR(status.st_mode) ? mask->directory_fd : file_fd,
 		       MOUNT_READ_ONLY | MOUNT_NO_EXEC, target_fd);
 	return result < 0 ? result : 1;
 }
@@ -216,7 +223,7 @@ static int mask_behind_link(const struct mask *mask, const char *target)
 		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
 	if (!place_of(mask, fd, path) || !is_maskable(mask, path))
 		return 0;
-	return mask_object(mask, fd);
+	return mask_object(mask, fd, mask->file_fd);
 }
 
 /*
@@ -268,16 +275,19 @@ static int cover_once(const struct mask *mask, const struct box_cover *cover)
 			   is_link(mask, cover) ? O_PATH | O_NOFOLLOW : O_PATH);
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return 0;
-	if (fd == -ELOOP && cover->class == PATH_HIDE)
-		result = mask_behind_link(mask, cover->target);
-	else if (fd < 0)
+	if (fd >= 0 && cover->class == PATH_HIDE)
+		result =
+			mask_object(mask, fd, is_link(mask, cover) ? mask->link_fd : mask->file_fd);
+	else if (fd < 0 && fd != -ELOOP)
 		return fd;
-	else if (cover->class == PATH_HIDE)
-		result = mask_object(mask, fd);
+	else if (fd < 0)
+		result = fd;
 	else if (is_kept(mask, cover))
 		result = pin_object(fd, MOUNT_READ_ONLY);
 	else if (!is_mount(fd))
 		result = -ESTALE;
+	if (result == -ELOOP && cover->class == PATH_HIDE)
+		result = mask_behind_link(mask, cover->target);
 	return result == -ENOENT ? -EAGAIN : result;
 }
 

@@ -582,6 +582,20 @@ static void emit_inputs(struct builder *builder)
 	}
 }
 
+/* Only where it is used: each new inode costs. */
+static void emit_mask_link(struct builder *builder)
+{
+	const struct view *view = &builder->policy->view;
+
+	for (size_t i = 0; i < view->count; i++)
+		if (view->paths[i].class == PATH_HIDE && view->paths[i].kind == PATH_KIND_LINK) {
+			emit_at(builder, PLAN_AREA_LINK, LAYER_HIDE,
+				&PLAN_MASK_LINK[sizeof("/run/") - 1])
+				->source = PLAN_MASK_LINK_TEXT;
+			return;
+		}
+}
+
 /* The evidence of being inside, and what masks are made of: in an area shown read-only. */
 static void emit_evidence(struct builder *builder)
 {
@@ -606,6 +620,7 @@ static void emit_evidence(struct builder *builder)
 	emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT,
 		&PLAN_MASK_DIRECTORY[sizeof("/run/") - 1]);
 	emit_inputs(builder);
+	emit_mask_link(builder);
 }
 
 static void emit_proc(struct builder *builder)

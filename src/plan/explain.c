@@ -165,6 +165,12 @@ static bool is_taken_away(const struct maker *maker, const struct view_path *row
 	return row->class != PATH_HIDE && deciding && deciding->class == PATH_HIDE;
 }
 
+static bool is_secret(const struct maker *maker, const struct view_path *row)
+{
+	return row->class == PATH_HIDE &&
+	       rule_is(&maker->policy->rules[row->rule], RULE_WORKSPACE_SECRET);
+}
+
 /* One answer per rule for the rows of a class (and, for names, of a state). */
 static void say_rows(struct maker *maker, enum explain_question question, enum path_class class,
 		     enum row_state state, enum enforcement enforcement, enum layer layer,
@@ -179,7 +185,7 @@ static void say_rows(struct maker *maker, enum explain_question question, enum p
 		struct explain_answer *at = NULL;
 
 		if (class_of_row(maker, row) != class || state_of_row(maker, row) != state ||
-		    is_taken_away(maker, row) || view_is_input(row))
+		    is_taken_away(maker, row) || view_is_input(row) || is_secret(maker, row))
 			continue;
 		for (size_t j = before; j < maker->explanation.count && !at; j++)
 			if (rule_is_same(&maker->explanation.answers[j].rule, &rule))
@@ -261,6 +267,48 @@ static void explain_inputs(struct maker *maker)
 	}
 }
 
+#define SECRETS                                                                                    \
+	"not the files of the workspace that are named like secrets (.env, private keys, tokens) " \
+	"at the start, "
+#define SECRETS_WHERE                                                                              \
+	"Looked for level by level, not where dependencies are; --read shows one, --show-secrets " \
+	"all"
+
+static void explain_secrets(struct maker *maker)
+{
+	const struct explain_facts *facts = maker->facts;
+	const struct view *view = &maker->policy->view;
+	const struct rule_ref rule = rule_builtin(RULE_WORKSPACE_SECRET);
+	bool in_place = !(maker->policy->flags & (POLICY_STAGE | POLICY_READ_ONLY));
+	struct explain_answer *line;
+
+	if (maker->policy->flags & POLICY_SHOW_SECRETS) {
+		say_absent(maker, EXPLAIN_READ, LAYER_HIDE,
+			   "files of the workspace that are named like secrets are not hidden: "
+			   "--show-secrets");
+		return;
+	}
+	line = answer(maker, EXPLAIN_READ, in_place ? ENFORCEMENT_POLLED : ENFORCEMENT_EXACT,
+		      LAYER_HIDE, rule);
+	line->text = in_place ? SECRETS "covered by a mask; when the host replaces one, it can be "
+					"read until it is covered again. " SECRETS_WHERE :
+				SECRETS "absent by name. " SECRETS_WHERE;
+	for (size_t i = 0; i < view->count; i++)
+		if (is_secret(maker, &view->paths[i]))
+			add_item(maker, line, view->paths[i].target);
+	if (facts->secrets_are_cut)
+		answer(maker, EXPLAIN_READ, ENFORCEMENT_ABSENT, LAYER_HIDE, rule)->text =
+			"the workspace is larger than a start looks through: such files deeper in "
+			"it can be read; --hide GLOB looks everywhere";
+	if (!facts->tracked_count)
+		return;
+	line = answer(maker, EXPLAIN_READ, ENFORCEMENT_ABSENT, LAYER_HIDE, rule);
+	line->text = "named like secrets, and shown: git has their content as it is, for everybody "
+		     "who reads the repository";
+	for (size_t i = 0; i < facts->tracked_count; i++)
+		add_item(maker, line, facts->tracked[i]);
+}
+
 static void explain_read(struct maker *maker)
 {
 	const enum explain_question read = EXPLAIN_READ;
@@ -293,6 +341,7 @@ static void explain_read(struct maker *maker)
 	say_rows(maker, read, PATH_HIDE, ROW_LATER, ENFORCEMENT_POLLED, LAYER_HIDE,
 		 "no such name now, in a directory that is written in place: if it appears, it is "
 		 "covered, and can be read until then; --hide-strict refuses to start instead");
+	explain_secrets(maker);
 	say(maker, read, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_HOME_PRIVATE,
 	    "of the caller's home nothing but what is listed here: it is an empty private "
 	    "directory");

@@ -57,6 +57,9 @@ struct explain_facts {
 	const char *const *argv;     /* the command, NULL-ended; argv[0] may be missing */
 	const char *const *withheld; /* names of variables that are not passed */
 	size_t withheld_count;
+	const char *const *tracked; /* files named like secrets that git has, and are shown */
+	size_t tracked_count;
+	bool secrets_are_cut;		  /* the workspace was too large to look for all of them */
 	const struct limit_facts *limits; /* what this host offers to hold limits with */
 	bool is_unrecorded;		  /* --no-trace */
 };

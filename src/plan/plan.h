@@ -116,6 +116,9 @@ struct plan_facts {
 #define PLAN_MASK_FILE PLAN_EVIDENCE "/mask-file"
 #define PLAN_MASK_DIRECTORY PLAN_EVIDENCE "/mask-directory"
 #define PLAN_MASK_EMPTY PLAN_EVIDENCE "/empty"
+/* A symbolic link, made where the plan has such masks, and what it names, which never exists. */
+#define PLAN_MASK_LINK PLAN_EVIDENCE "/mask-link"
+#define PLAN_MASK_LINK_TEXT PLAN_EVIDENCE "/hidden"
 
 int plan_build(const struct policy *policy, const struct plan_facts *facts, struct arena *arena,
 	       struct plan *ret_plan, struct error *error);

@@ -358,7 +358,7 @@ static void get_view_path(struct reader *reader, struct view_path *path, uint32_
 	if ((path->class == PATH_GIT || path->class == PATH_OBJECTS || path->class == PATH_STAGE) &&
 	    (path->kind != PATH_KIND_DIRECTORY || strcmp(path->source, path->target) != 0))
 		fault(reader, "has an overlay that is no directory's, or lies elsewhere");
-	if (path->kind == PATH_KIND_LINK && path->class != PATH_PROTECT)
+	if (path->kind == PATH_KIND_LINK && path->class != PATH_PROTECT && path->class != PATH_HIDE)
 		fault(reader, "has a link that is shown");
 }
 

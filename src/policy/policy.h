@@ -33,7 +33,8 @@ enum policy_flag {
 	POLICY_TTY = 1u << 3,	    /* actions may have a terminal of their own, made by bawn */
 	POLICY_STAGE = 1u << 4,	    /* what is written in the workspace waits for `bawn apply` */
 	POLICY_READ_ONLY = 1u << 5, /* nothing is written in the workspace */
-	POLICY_FLAGS_ALL = (1u << 6) - 1,
+	POLICY_SHOW_SECRETS = 1u << 6,
+	POLICY_FLAGS_ALL = (1u << 7) - 1,
 };
 
 struct policy_variable {

@@ -31,6 +31,9 @@ static const struct {
 	[RULE_WORKSPACE_PROTECT] = { "workspace.protect",
 				     "settings of editors and agents, hooks, and the way to a git "
 				     "directory are not changed by a task" },
+	[RULE_WORKSPACE_SECRET] = { "workspace.secret",
+				    "files of the workspace that are named like secrets are "
+				    "hidden" },
 	[RULE_NETWORK_LOOPBACK] = { "network.loopback",
 				    "the only network is a loopback of the box's own" },
 	[RULE_ENVIRONMENT_ALLOWLIST] = { "environment.allowlist",
@@ -53,6 +56,11 @@ static const struct {
 struct rule_ref rule_builtin(enum rule_builtin rule)
 {
 	return (struct rule_ref){ .id = builtins[rule].id };
+}
+
+bool rule_is(const struct rule_ref *rule, enum rule_builtin builtin)
+{
+	return !rule->file && strcmp(rule->id, builtins[builtin].id) == 0;
 }
 
 const char *rule_builtin_text(enum rule_builtin rule)

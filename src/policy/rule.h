@@ -30,6 +30,7 @@ enum rule_builtin {
 	RULE_GIT_OVERLAY,
 	RULE_GIT_OBJECTS,
 	RULE_WORKSPACE_PROTECT,
+	RULE_WORKSPACE_SECRET,
 	RULE_NETWORK_LOOPBACK,
 	RULE_ENVIRONMENT_ALLOWLIST,
 	RULE_SYSCALL_ALLOWLIST,
@@ -44,6 +45,8 @@ enum rule_builtin {
 };
 
 struct rule_ref rule_builtin(enum rule_builtin rule);
+
+bool rule_is(const struct rule_ref *rule, enum rule_builtin builtin);
 
 /* One sentence on what the built-in rule says, for explain and the documents. */
 const char *rule_builtin_text(enum rule_builtin rule);

@@ -46,7 +46,8 @@ enum path_kind {
 	PATH_KIND_DIRECTORY,
 	PATH_KIND_FILE,
 	PATH_KIND_MISSING, /* hide: no such name now; covered where the mechanism is by name */
-	PATH_KIND_LINK,	   /* protect: a symbolic link, whose name keeps leading where it leads */
+	PATH_KIND_LINK,	   /* protect: a symbolic link, whose name keeps leading where it leads;
+			    * hide: a file, covered by a link that leads nowhere */
 	PATH_KIND_COUNT,
 };
 

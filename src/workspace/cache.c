@@ -73,7 +73,7 @@ struct gather {
  * The path alone names the project: a device number may change with each boot, and the project
  * would lose its caches and leave the old ones behind.
  */
-static void name_project(const char *workspace, char project[static SHA256_HEX_BYTES])
+void cache_project(const char *workspace, char ret_project[static SHA256_HEX_BYTES])
 {
 	unsigned char digest[SHA256_BYTES];
 	struct sha256 hash;
@@ -81,8 +81,8 @@ static void name_project(const char *workspace, char project[static SHA256_HEX_B
 	sha256_begin(&hash);
 	sha256_update(&hash, workspace, strlen(workspace));
 	sha256_end(&hash, digest);
-	sha256_hex(digest, project);
-	project[CACHE_PROJECT_DIGITS] = '\0';
+	sha256_hex(digest, ret_project);
+	ret_project[CACHE_PROJECT_DIGITS] = '\0';
 }
 
 const char *cache_workspace(int project_fd, const char *project, struct arena *arena)
@@ -94,7 +94,7 @@ const char *cache_workspace(int project_fd, const char *project, struct arena *a
 	if (length <= 0)
 		return NULL;
 	path[length] = '\0';
-	name_project(path, name);
+	cache_project(path, name);
 	return strcmp(name, project) == 0 ? arena_copy(arena, path) : NULL;
 }
 
@@ -232,7 +232,7 @@ int cache_view(const struct host *host, int state_fd, const char *state_path, st
 	if (home_fd < 0 || !policy->home)
 		return result;
 	gather.rule = policy_rule(policy, arena, rule_builtin(RULE_CACHE_OVERLAY));
-	name_project(policy->workspace, gather.project);
+	cache_project(policy->workspace, gather.project);
 	look_at_workspace(&gather);
 	for (size_t i = 0; i < sizeof(caches) / sizeof(caches[0]) && result == 0; i++)
 		result = add_cache(&gather, i, error);

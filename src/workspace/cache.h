@@ -13,6 +13,8 @@
  */
 #pragma once
 
+#include "base/sha256.h"
+
 /* Digits of the workspace's hash: 64 bits keep one person's projects apart. */
 #define CACHE_PROJECT_DIGITS 16
 
@@ -31,3 +33,6 @@ int cache_view(const struct host *host, int state_fd, const char *state_path, st
 
 /* Whose caches the directory holds that has this name; NULL where that is not on record. */
 const char *cache_workspace(int project_fd, const char *project, struct arena *arena);
+
+/* The name of a workspace's directory among the caches. */
+void cache_project(const char *workspace, char ret_project[static SHA256_HEX_BYTES]);

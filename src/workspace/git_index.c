@@ -3,6 +3,7 @@
 #include "base/sha1.h"
 #include "base/sha256.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
@@ -302,4 +303,19 @@ bool git_index_is_same(const void *a, size_t a_length, const void *b, size_t b_l
 			return false;
 	}
 	return !left.fault && !right.fault;
+}
+
+int git_index_lookup(const void *bytes, size_t length, size_t id_bytes, const char *path,
+		     const unsigned char **ret_id)
+{
+	struct cursor cursor;
+
+	if (!begin(&cursor, bytes, length, id_bytes))
+		return -EBADMSG;
+	while (next(&cursor))
+		if (strcmp(cursor.path, path) == 0) {
+			*ret_id = cursor.id;
+			return 1;
+		}
+	return cursor.fault ? -EBADMSG : 0;
 }

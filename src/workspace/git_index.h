@@ -24,6 +24,13 @@ const char *git_index_fault(const void *bytes, size_t length, size_t id_bytes);
 bool git_index_has(const void *bytes, size_t length, size_t id_bytes, const char *extension);
 
 /*
+ * Looks for the entry of a path. 1, and ret_id: its id, in the index; 0: there is none; -EBADMSG:
+ * the index cannot be read so far, or has ids of another size. Checksum and order are not checked.
+ */
+int git_index_lookup(const void *bytes, size_t length, size_t id_bytes, const char *path,
+		     const unsigned char **ret_id);
+
+/*
  * True when both have the same entries: path, mode, id and flags. What `git status` refreshes
  * (times, sizes, extensions) may differ. False for one that has a fault.
  */
