@@ -9,10 +9,10 @@
 #include "broker/approval.h"
 #include "broker/battery.h"
 #include "broker/binding.h"
-#include "broker/landing.h"
 #include "broker/runtime.h"
 #include "broker/staging.h"
 #include "broker/summary.h"
+#include "broker/sweeping.h"
 #include "isolate/diagnosis.h"
 #include "kernel/landlock.h"
 #include "policy/action.h"
@@ -702,7 +702,7 @@ static bool bury(void *context, const struct state *state, const char *task)
 
 	/* what its git did waits in the stage, too */
 	if (result == 0)
-		result = landing_resume(state, task, &unlanded);
+		result = sweeping_resume(&effective->host, state, task, &unlanded);
 
 	if (unlanded.code < 0)
 		effective->unlanded = unlanded;

@@ -88,8 +88,7 @@ int job_announce(struct job *job, struct task *task, const struct job_options *o
 			     .options = *options,
 			     .streams = STREAMS_NONE,
 			     .entering = ENTERING_NONE,
-			     .entered = ENTERED_NONE,
-			     .planted = { .root_fd = -1 } };
+			     .entered = ENTERED_NONE };
 	result->end = RESULT_FAILED;
 	result->cause = CAUSE_BAWN;
 	result->action = options->action;
@@ -224,8 +223,7 @@ int job_begin(struct job *job)
 		job->streams.in.tee_context = &job->input;
 	}
 	if (outcome == 0 && job->options.arena)
-		planted_begin(effective->policy.workspace, job->task->landing.count > 0,
-			      &job->planted);
+		outcome = sweeping_begin(&job->task->sweeping, effective, job->options.error);
 	if (outcome == 0) {
 		struct box_streams inside = {
 			.in = ends[0], .out = ends[1], .err = ends[2], .terminal = terminal
@@ -577,29 +575,17 @@ static void note_change(struct job *job, const struct change *change)
 		job->options.result->message = "a change could not be recorded";
 }
 
-/* What the host's tools would run later is not held back yet; it is told. */
-static void note_planted(struct job *job)
-{
-	struct change *changes = NULL;
-	size_t count;
-
-	if (!job->options.arena || staging_is_on(job->task->options.effective))
-		return;
-	count = planted_end(&job->planted, job->task->options.effective->policy.workspace,
-			    job->options.arena, &changes);
-	for (size_t i = 0; i < count; i++)
-		note_change(job, &changes[i]);
-}
-
 /* It comes after a later action, or at the end of the task. */
 static void note_unlanded(struct job *job)
 {
-	const struct change change = { .path = job->task->landing.covers[0].path,
+	struct landing *landing = &job->task->landing;
+	const struct change change = { .path = landing->count ? landing->covers[0].path : NULL,
 				       .kind = CHANGE_MODIFIED,
 				       .state = CHANGE_DEFERRED,
 				       .reason = "something of the task ran on" };
 
-	note_change(job, &change);
+	if (landing_has_news(landing))
+		note_change(job, &change);
 }
 
 /* What did not come to the host must not look like success. */
@@ -609,23 +595,26 @@ static void note_landed(struct job *job)
 	struct result *result = job->options.result;
 	struct change *changes;
 	size_t count;
+	int outcome;
 
 	if (job->is_unlanded)
 		note_unlanded(job);
-	if (!job->options.arena || job->is_unlanded ||
-	    (task->options.live && !landing_has_news(&task->landing)))
+	if (!job->options.arena)
 		return;
-	if (task_land(task, task->options.live ? LANDING_BETWEEN : LANDING_LAST, job->options.arena,
-		      &changes, &count, job->options.error) < 0) {
-		result->message = job->options.error->message;
-		if (result->end == RESULT_EXITED && result->code == 0) {
-			result->end = RESULT_FAILED;
-			result->cause = CAUSE_BAWN;
-		}
-		return;
-	}
+	outcome = task_land(task,
+			    !task->options.live ? LANDING_LAST :
+			    job->is_unlanded	? LANDING_NOT_NOW :
+						  LANDING_BETWEEN,
+			    job->options.arena, &changes, &count, job->options.error);
 	for (size_t i = 0; i < count; i++)
 		note_change(job, &changes[i]);
+	if (outcome == 0)
+		return;
+	result->message = job->options.error->message;
+	if (result->end == RESULT_EXITED && result->code == 0) {
+		result->end = RESULT_FAILED;
+		result->cause = CAUSE_BAWN;
+	}
 }
 
 /* Where nothing of the task runs any more it is listed. */
@@ -712,7 +701,6 @@ void job_conclude(struct job *job)
 	result->denials = job->options.denials;
 	note_landed(job);
 	note_staged(job);
-	note_planted(job);
 	if (job->options.changes) {
 		result->changes = job->options.changes->items;
 		result->change_count = job->options.changes->count;
@@ -734,5 +722,4 @@ void job_close(struct job *job)
 	fd_close(&job->entered.process.pidfd);
 	fd_close(&job->entered.notify_fd);
 	fd_close(&job->entered.executable_fd);
-	fd_close(&job->planted.root_fd);
 }

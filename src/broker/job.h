@@ -14,7 +14,6 @@
 #include "isolate/box.h"
 #include "trace/event.h"
 #include "trace/result.h"
-#include "workspace/planted.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -31,7 +30,7 @@ struct job_options {
 	struct result *result;
 	struct denial_list *denials;
 	struct change_list *changes; /* for the result; NULL: events only */
-	struct arena *arena; /* the result's memory; NULL: what was planted is not looked for */
+	struct arena *arena; /* the result's memory; NULL: the workspace is not looked through */
 	struct error *error; /* holds the result's message */
 	bool evidence;	     /* read the layers back from the kernel for the result */
 	bool unkept;	     /* the output is passed on, and not spooled for `bawn logs` */
@@ -55,7 +54,6 @@ struct job {
 	char executable_path[PATH_MAX]; /* of what it executed, in the box */
 	uint64_t family;		/* of a live task's: what it started */
 	struct sha256 input;		/* what was passed on to its standard input */
-	struct planted planted;		/* what tools outside would run later */
 	uint64_t deadline_ns;		/* wall clock, 0 = none */
 	uint64_t started_ns;		/* when it began to run, monotonic */
 	uint64_t tell_ns;      /* its start is to be on record then; 0: it is, or it has none */

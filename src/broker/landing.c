@@ -260,7 +260,8 @@ static int commit(struct landing *landing, bool is_final, struct arena *arena,
 					   .task = effective->task,
 					   .task_fd = landing->git_fd,
 					   .state_fd = effective->state.fd,
-					   .is_final = is_final };
+					   .is_final = is_final,
+					   .holds_index = landing->holds_index };
 
 	return git_commit_run(&commit, arena, ret_landed, error);
 }
@@ -388,7 +389,7 @@ static int open_left(const struct landing_left *left, int git_fd, struct git_cov
 }
 
 static int commit_left(const struct state *state, const struct landing_left *left, int git_fd,
-		       struct arena *arena, struct git_commit_result *ret_landed,
+		       bool holds_index, struct arena *arena, struct git_commit_result *ret_landed,
 		       struct buffer *lost, struct error *error)
 {
 	struct git_snapshot CLEANUP_GIT_SNAPSHOT snapshot = GIT_SNAPSHOT_NONE;
@@ -400,7 +401,8 @@ static int commit_left(const struct state *state, const struct landing_left *lef
 				     .task = left->task,
 				     .task_fd = git_fd,
 				     .state_fd = state->fd,
-				     .is_final = true };
+				     .is_final = true,
+				     .holds_index = holds_index };
 	int result = git_snapshot_load(git_fd, arena, &snapshot, error);
 
 	if (!covers)
@@ -434,7 +436,8 @@ static void say_left(const char *task, int result, const struct buffer *lost, st
 		      task);
 }
 
-int landing_resume(const struct state *state, const char *task, struct error *error)
+int landing_resume(const struct state *state, const char *task, bool holds_index,
+		   struct error *error)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
 	int CLEANUP_FD task_fd =
@@ -450,7 +453,8 @@ int landing_resume(const struct state *state, const char *task, struct error *er
 		return 0;
 	result = load_covers(git_fd, &arena, &left);
 	if (result == 0 && strcmp(left.task, task) == 0)
-		result = commit_left(state, &left, git_fd, &arena, &landed, &lost, error);
+		result = commit_left(state, &left, git_fd, holds_index, &arena, &landed, &lost,
+				     error);
 	say_left(task, result, &lost, error);
 	return is_for_good(result) ? 0 : result;
 }
@@ -498,7 +502,7 @@ int landing_apply(const struct state *state, int task_fd, const char *task, stru
 	if (git_fd < 0 || result == -ENOENT)
 		return 0;
 	if (result == 0)
-		result = commit_left(state, &left, git_fd, arena, &landed, &lost, error);
+		result = commit_left(state, &left, git_fd, false, arena, &landed, &lost, error);
 	if (result == 0)
 		result = tell(&landed, arena, ret_changes, ret_count);
 	if (result == 0)

@@ -30,6 +30,7 @@ struct landing {
 	struct git_snapshot snapshot;
 	int git_fd; /* the task's git directory; -1: there is nothing to land */
 	bool is_kept;
+	bool holds_index; /* the workspace was not looked through (broker/sweeping.h) */
 };
 
 #define LANDING_NONE ((struct landing){ .git_fd = -1 })
@@ -45,6 +46,7 @@ bool landing_work(struct landing *landing);
 bool landing_has_news(struct landing *landing);
 
 enum landing_moment {
+	LANDING_NOT_NOW, /* something of the task runs: nothing is brought over */
 	LANDING_BETWEEN, /* the task goes on: what is half done waits for its next action's end */
 	LANDING_LAST,
 };
@@ -86,5 +88,5 @@ int landing_apply(const struct state *state, int task_fd, const char *task, stru
  * For the directory of a task whose supervisor died. 0 also where it had nothing to land; what
  * fails is to be tried again. 0 with an error that is set: it will never come, and this is why.
  */
-int landing_resume(const struct state *state, const char *task, struct error *error)
-	__attribute__((warn_unused_result));
+int landing_resume(const struct state *state, const char *task, bool holds_index,
+		   struct error *error) __attribute__((warn_unused_result));

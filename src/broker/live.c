@@ -179,16 +179,20 @@ static bool runs_on(const struct live *live, const struct live_job *mine)
 	return has_stray || live->task.jobs || !mine->job.is_gone;
 }
 
-/* What git did comes to the host while nothing of the task runs, else after a later action. */
+/* Looked through and brought to the host while nothing of the task runs, else after a later one. */
 static void conclude(struct live *live, struct live_job *mine)
 {
-	bool is_held = landing_has_news(&live->task.landing) && runs_on(live, mine);
+	struct operate *operate = &live->operate;
+	bool goes_on = runs_on(live, mine);
+	/* for the look alone nothing is stopped by signals, which it would see */
+	bool is_held = goes_on &&
+		       (operate_has_freezer(operate) || landing_has_news(&live->task.landing));
 
-	if (is_held)
-		mine->job.is_unlanded = !operate_hold(&live->operate);
+	mine->job.is_unlanded = goes_on && !(is_held && operate_hold(operate));
 	job_conclude(&mine->job);
+	live->task.sweeping.is_idle = !goes_on;
 	if (is_held)
-		operate_release(&live->operate);
+		operate_release(operate);
 }
 
 /* After the last action: what waited for an end of what ran on. */
@@ -198,8 +202,7 @@ static void land_last(struct live *live, struct error *error)
 	struct change *changes;
 	size_t count;
 
-	if (task_land(&live->task, LANDING_LAST, &arena, &changes, &count, error) < 0)
-		return;
+	(void)task_land(&live->task, LANDING_LAST, &arena, &changes, &count, error);
 	for (size_t i = 0; i < count; i++) {
 		struct event event = { .type = EVENT_CHANGE,
 				       .action = "",
@@ -279,7 +282,6 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 	mine->job.entering = ENTERING_NONE;
 	mine->job.entered = ENTERED_NONE;
 	mine->job.streams = STREAMS_NONE;
-	mine->job.planted.root_fd = -1;
 	mine->ticker = TICKER_NONE;
 	exec->arena = (struct arena){ 0 };
 	for (unsigned i = 0; i < 3; i++)
@@ -420,7 +422,7 @@ int live_serve(const struct live_options *options, struct error *error)
 	operate_close(&live->operate);
 	/* it is dead at once, and its output is kept after that */
 	task_stop(&live->task);
-	if (live->task.landing.count)
+	if (live->task.landing.count || live->task.sweeping.is_begun)
 		land_last(live, error);
 	(void)keep_deferred(&live->task, &live->unkept);
 	enforce_end(&live->enforce);

@@ -412,6 +412,11 @@ void operate_suspend(struct operate *operate)
 		task_kill(task);
 }
 
+bool operate_has_freezer(const struct operate *operate)
+{
+	return has_freezer(operate->task);
+}
+
 bool operate_hold(struct operate *operate)
 {
 	struct error ignored = ERROR_NONE;

@@ -70,6 +70,8 @@ void operate_suspend(struct operate *operate);
  * operate_release() ends it.
  */
 bool operate_hold(struct operate *operate);
+/* Nothing that is held sees it; by signals, calls that wait are interrupted. */
+bool operate_has_freezer(const struct operate *operate);
 void operate_release(struct operate *operate);
 
 /* Removes the socket. */

@@ -42,25 +42,6 @@ static void add_denials(const struct denial_list *denials, struct buffer *buffer
 	}
 }
 
-/* In this version what a tool outside would run later reaches the host as it is. */
-static void add_planted(const struct result *result, struct buffer *buffer)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < result->change_count; i++) {
-		const struct change *change = &result->changes[i];
-
-		if (change->state != CHANGE_APPLIED || !change->reason)
-			continue;
-		buffer_text(buffer, any ? ", " : "bawn: changed by the task or meanwhile: ");
-		buffer_visible(buffer, change->path);
-		any = true;
-	}
-	if (any)
-		buffer_text(buffer, "; tools outside of the box run what stands there, and this "
-				    "version does not hold it back: look at it first\n");
-}
-
 static void add_waiting(const struct change *change, struct buffer *buffer)
 {
 	buffer_visible(buffer, change->key ? change->key : change->path);
@@ -68,6 +49,20 @@ static void add_waiting(const struct change *change, struct buffer *buffer)
 		buffer_text(buffer, " (");
 		buffer_visible(buffer, change->reason);
 		buffer_text(buffer, ")");
+	}
+}
+
+/* What could neither be held nor lose its name. */
+static void add_left(const struct result *result, struct buffer *buffer)
+{
+	for (size_t i = 0; i < result->change_count; i++) {
+		const struct change *change = &result->changes[i];
+
+		if (change->state != CHANGE_APPLIED || !change->reason)
+			continue;
+		buffer_text(buffer, "bawn: left in the workspace: ");
+		add_waiting(change, buffer);
+		buffer_text(buffer, "; programs outside of the box run or obey it\n");
 	}
 }
 
@@ -138,7 +133,7 @@ void report_lines(const struct result *result, struct buffer *buffer)
 				 "box was ended");
 	add_limits(result, buffer);
 	add_denials(result->denials, buffer);
-	add_planted(result, buffer);
+	add_left(result, buffer);
 	add_held(result, buffer);
 	add_deferred(result, buffer);
 	add_staged(result, buffer);

@@ -25,7 +25,7 @@ struct supervise_options {
 	bool unkept;		     /* the output is not spooled for `bawn logs` */
 	bool progress;		     /* a status line where a person waits (broker/progress.h) */
 	struct change_list *changes; /* for the result; NULL: events only */
-	struct arena *arena; /* the result's memory; NULL: what was planted is not looked for */
+	struct arena *arena; /* the result's memory; NULL: the workspace is not looked through */
 	int out, err;	     /* where the streams go: 1 and 2, or elsewhere (verify) */
 	/* called once when the action runs; NULL for none */
 	void (*started)(void *context, const struct box *box);

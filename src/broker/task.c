@@ -76,6 +76,7 @@ int task_announce(struct task *task, const struct task_options *options, struct 
 			       .error = error,
 			       .box = BOX_NONE,
 			       .names = WATCH_NONE,
+			       .sweeping = SWEEPING_NONE,
 			       .landing = LANDING_NONE,
 			       .guard_arena = { .first_bytes = GUARD_BYTES },
 			       .signal_fd = -1 };
@@ -211,17 +212,58 @@ int task_start(struct task *task)
 	return result;
 }
 
+static int land(struct task *task, enum landing_moment moment, struct arena *arena,
+		struct sweeping_list *list, struct error *error)
+{
+	struct change *changes = NULL, *all;
+	size_t count = 0;
+	int result = 0;
+
+	task->landing.holds_index = list->fault;
+	if (moment == LANDING_LAST ||
+	    (moment == LANDING_BETWEEN && landing_has_news(&task->landing)))
+		result = landing_run(&task->landing, moment, arena, &changes, &count, error);
+	if (result < 0 && moment == LANDING_LAST) {
+		/* the next start tries again (landing_resume()) */
+		sweeping_forget(&task->sweeping, task->box.task_fd);
+		task->box.is_kept = true;
+	}
+	if (result < 0)
+		return error_context(error, "what git did in the box has not come to the host yet; "
+					    "the next start of bawn tries again");
+	all = arena_array(arena, list->count + count + 1, sizeof(*all));
+	if (!all)
+		return error_errno(error, ENOMEM, "what changed");
+	for (size_t i = 0; i < list->count; i++)
+		all[i] = list->changes[i];
+	for (size_t i = 0; i < count; i++)
+		all[list->count + i] = changes[i];
+	list->changes = all;
+	list->count += count;
+	return 0;
+}
+
 int task_land(struct task *task, enum landing_moment moment, struct arena *arena,
 	      struct change **ret_changes, size_t *ret_count, struct error *error)
 {
-	int result = landing_run(&task->landing, moment, arena, ret_changes, ret_count, error);
+	struct sweeping_list list = { 0 };
+	int result = sweeping_look(&task->sweeping, moment, arena, &list, error);
 
-	if (result < 0 && moment == LANDING_LAST)
-		/* the next start tries again (landing_resume()) */
-		task->box.is_kept = true;
-	return result < 0 ? error_context(error, "what git did in the box has not come to the host "
-						 "yet; the next start of bawn tries again") :
-			    0;
+	if (result == 0)
+		result = land(task, moment, arena, &list, error);
+	/* also where the landing failed: what did not come to the host is nothing to lead to */
+	if (list.looked) {
+		struct error second = ERROR_NONE;
+		int settled = sweeping_settle(&task->sweeping, moment, arena, &list, &second);
+
+		if (settled < 0 && result == 0) {
+			*error = second;
+			result = settled;
+		}
+	}
+	*ret_changes = list.changes;
+	*ret_count = list.count;
+	return result < 0 || !list.fault ? result : error_set(error, EUCLEAN, "%s", list.fault);
 }
 
 int task_add(struct task *task, struct job *job)
@@ -415,7 +457,8 @@ void task_step(struct task *task)
 	}
 	/* the record's own work, while there is nothing else to do */
 	if (ready == 0 && task->has_work)
-		task->has_work = landing_work(&task->landing) || event_work(task->options.sink);
+		task->has_work = sweeping_work(&task->sweeping, task->box.task_fd) ||
+				 landing_work(&task->landing) || event_work(task->options.sink);
 	/* first: a name lies open */
 	if (watches[WATCH_NAMES].revents)
 		keep_covered(task, cover);
@@ -477,6 +520,7 @@ void task_end(struct task *task)
 	/* what did not land lies there: the next start removes the spools with the rest */
 	if (task->has_spools && !task->box.is_kept)
 		clear_directory(task);
+	sweeping_end(&task->sweeping);
 	landing_end(&task->landing);
 	box_end(&task->box);
 	watch_close(&task->names);

@@ -14,6 +14,7 @@
 #include "broker/evidence.h"
 #include "broker/job.h"
 #include "broker/landing.h"
+#include "broker/sweeping.h"
 #include "isolate/box.h"
 #include "trace/event.h"
 #include "workspace/watch.h"
@@ -67,9 +68,10 @@ struct task {
 	struct arena guard_arena;
 	struct cover_guard guard; /* those that built-in rules keep */
 	struct task_timer guard_timer;
-	struct landing landing; /* of what its git did */
-	sigset_t ends;		/* signals that ask us to end, unless the caller ignores them */
-	int signal_fd;		/* reads those */
+	struct sweeping sweeping; /* of its workspace */
+	struct landing landing;	  /* of what its git did */
+	sigset_t ends;		  /* signals that ask us to end, unless the caller ignores them */
+	int signal_fd;		  /* reads those */
 	struct job *jobs;
 	struct task_watch *watches;
 	struct task_timer *timers;
@@ -95,8 +97,9 @@ int task_announce(struct task *task, const struct task_options *options, struct 
 int task_start(struct task *task);
 
 /*
- * Lands what git did (broker/landing.h); nothing of the task may run meanwhile. What fails at the
- * last moment keeps the task's directory for the next start.
+ * Looks through the workspace (broker/sweeping.h), then lands what git did (broker/landing.h).
+ * Nothing of the task may run meanwhile, but for LANDING_NOT_NOW. What fails at the last moment
+ * keeps the task's directory for the next start. The changes are told on an error too.
  */
 int task_land(struct task *task, enum landing_moment moment, struct arena *arena,
 	      struct change **ret_changes, size_t *ret_count, struct error *error);

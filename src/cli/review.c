@@ -1,7 +1,7 @@
 /*
- * `bawn review`: what was kept back from the host's git directories (workspace/git_held.h): listed,
- * shown, written to the host after all, or dropped. What is shown is a task's: nothing of it
- * reaches the terminal that this would obey.
+ * `bawn review`: what was kept back from the host's git directories (workspace/git_held.h) and
+ * taken out of workspaces (workspace/git_held_tree.h): listed, shown, put in place after all, or
+ * dropped. What is shown is a task's: nothing of it reaches the terminal that this would obey.
  */
 #include "base/arena.h"
 #include "base/buffer.h"
@@ -11,8 +11,10 @@
 #include "broker/state.h"
 #include "cli/confirm.h"
 #include "cli/page.h"
+#include "cli/review_tree.h"
 #include "cli/verbs.h"
 #include "workspace/git_held.h"
+#include "workspace/git_held_tree.h"
 #include "workspace/host.h"
 
 #include <errno.h>
@@ -42,6 +44,13 @@ static const struct option answer_options[] = {
 	STATE_DIR_ROW,
 };
 
+/* One thing of either store. */
+struct item {
+	const char *id, *task, *directory, *path, *reason;
+	const struct git_held *git;	  /* NULL: of a workspace */
+	const struct git_held_tree *tree; /* NULL: of a git directory */
+};
+
 struct review {
 	const char *state_path;
 	bool has_json, is_yes;
@@ -49,7 +58,7 @@ struct review {
 	struct arena contents; /* of one thing */
 	struct host host;
 	struct state state;
-	struct git_held *items;
+	struct item *items;
 	size_t count, bad;
 	bool *is_chosen; /* one for each item */
 	size_t chosen;
@@ -85,6 +94,44 @@ static void say(const char *word, const char *what)
 	complain(text);
 }
 
+static int list_stores(struct review *review, struct error *error)
+{
+	struct git_held *git;
+	struct git_held_tree *trees;
+	size_t git_count, tree_count, git_bad, tree_bad;
+	int result =
+		git_held_list(review->state.fd, &review->arena, &git, &git_count, &git_bad, error);
+
+	if (result == 0)
+		result = git_held_tree_list(review->state.fd, &review->arena, &trees, &tree_count,
+					    &tree_bad, error);
+	if (result < 0)
+		return result;
+	review->bad = git_bad + tree_bad;
+	review->items =
+		arena_array(&review->arena, git_count + tree_count + 1, sizeof(struct item));
+	review->is_chosen = arena_array(&review->arena, git_count + tree_count + 1, sizeof(bool));
+	if (!review->items || !review->is_chosen)
+		return error_errno(error, ENOMEM, "what is held");
+	for (size_t i = 0; i < git_count; i++)
+		review->items[review->count++] = (struct item){ .id = git[i].id,
+								.task = git[i].task,
+								.directory = git[i].directory,
+								.path = git[i].path,
+								.reason = git[i].reason,
+								.git = &git[i] };
+	for (size_t i = 0; i < tree_count; i++)
+		review->items[review->count++] =
+			(struct item){ .id = trees[i].id,
+				       .task = trees[i].task,
+				       .directory = trees[i].directory,
+				       .path = trees[i].path ? trees[i].path :
+							       "(a path that is too long)",
+				       .reason = trees[i].reason,
+				       .tree = &trees[i] };
+	return 0;
+}
+
 static int gather(struct review *review, struct error *error)
 {
 	int result = host_gather(&review->arena, &review->host, error);
@@ -99,12 +146,7 @@ static int gather(struct review *review, struct error *error)
 	if (result < 0)
 		return result;
 	state_unmake(&review->state);
-	result = git_held_list(review->state.fd, &review->arena, &review->items, &review->count,
-			       &review->bad, error);
-	if (result < 0)
-		return result;
-	review->is_chosen = arena_array(&review->arena, review->count + 1, sizeof(bool));
-	return review->is_chosen ? 0 : error_errno(error, ENOMEM, "what is held");
+	return list_stores(review, error);
 }
 
 /* 0, or the exit status after a complaint. The first word behind the options: ret_first. */
@@ -185,21 +227,23 @@ static int choose(struct review *review, const char *verb, char **words)
 	return status;
 }
 
-static const char *what_it_does(const struct git_held *item)
+static const char *what_it_does(const struct item *item)
 {
-	return item->is_cut		    ? "  (too large to be kept)" :
-	       item->kind == GIT_HELD_OTHER ? "  (cannot be accepted)" :
-					      "";
+	if (item->tree)
+		return item->tree->path ? "" : "  (cannot be accepted)";
+	return item->git->is_cut		 ? "  (too large to be kept)" :
+	       item->git->kind == GIT_HELD_OTHER ? "  (cannot be accepted)" :
+						   "";
 }
 
-static void line_of(const struct git_held *item, struct buffer *text)
+static void line_of(const struct item *item, struct buffer *text)
 {
 	buffer_text(text, item->id);
 	buffer_text(text, "  ");
 	buffer_visible(text, item->path);
-	if (item->key) {
+	if (item->git && item->git->key) {
 		buffer_text(text, ": ");
-		buffer_visible(text, item->key);
+		buffer_visible(text, item->git->key);
 	}
 	buffer_text(text, "  ");
 	buffer_visible(text, item->reason);
@@ -210,10 +254,10 @@ static void line_of(const struct git_held *item, struct buffer *text)
 /* With a line for each task and git directory. */
 static void list(const struct review *review, bool only_chosen, struct buffer *text)
 {
-	const struct git_held *last = NULL;
+	const struct item *last = NULL;
 
 	for (size_t i = 0; i < review->count; i++) {
-		const struct git_held *item = &review->items[i];
+		const struct item *item = &review->items[i];
 
 		if (only_chosen && !review->is_chosen[i])
 			continue;
@@ -230,18 +274,26 @@ static void list(const struct review *review, bool only_chosen, struct buffer *t
 	}
 }
 
-static void members(const struct git_held *item, struct json *json)
+/* "place" says which of the stores: kinds of both are called "file". */
+static void members(const struct item *item, struct json *json)
 {
+	const struct git_held *git = item->git;
+	const struct git_held_tree *tree = item->tree;
+
 	json_string(json, "id", item->id);
 	json_string(json, "task", item->task);
+	json_string(json, "place", git ? "git" : "workspace");
 	json_string(json, "directory", item->directory);
 	json_string(json, "path", item->path);
-	json_string(json, "key", item->key);
-	json_string(json, "kind", git_held_kind_name(item->kind));
+	json_string(json, "key", git ? git->key : NULL);
+	json_string(json, "kind",
+		    git ? git_held_kind_name(git->kind) : git_held_tree_kind_name(tree->kind));
 	json_string(json, "reason", item->reason);
-	json_bool(json, "executable", item->is_executable);
-	json_bool(json, "cut", item->is_cut);
-	json_unsigned(json, "wall_ns", item->wall_ns);
+	json_bool(json, "executable",
+		  git ? git->is_executable :
+			tree->kind == GIT_HELD_TREE_FILE && (tree->mode & 0111));
+	json_bool(json, "cut", git && git->is_cut);
+	json_unsigned(json, "wall_ns", git ? git->wall_ns : tree->wall_ns);
 }
 
 static void list_json(const struct review *review, struct buffer *text)
@@ -295,7 +347,7 @@ static int ls_verb(int argc, char **argv)
 }
 
 /* Line by line with a mark, as in a comparison. */
-static void content(struct buffer *text, const char *name, char mark, struct git_text bytes)
+void review_content(struct buffer *text, const char *name, char mark, struct git_text bytes)
 {
 	size_t length = bytes.length < SHOWN_BYTES ? bytes.length : SHOWN_BYTES;
 
@@ -331,19 +383,23 @@ static void content(struct buffer *text, const char *name, char mark, struct git
 		buffer_text(text, "and more; --json has all of it\n");
 }
 
-static void show_text(const struct git_held *item, struct buffer *text)
+static void show_text(const struct item *item, struct buffer *text)
 {
+	const struct git_held *git = item->git;
+
 	buffer_visible(text, item->task);
 	buffer_text(text, "  ");
 	buffer_visible(text, item->directory);
 	buffer_byte(text, '\n');
 	line_of(item, text);
-	if (item->is_executable)
-		buffer_text(text, "executable\n");
-	if (item->kind == GIT_HELD_OTHER || item->is_cut)
+	if (!git)
 		return;
-	content(text, "on the host", '-', item->before);
-	content(text, "of the task", '+', item->after);
+	if (git->is_executable)
+		buffer_text(text, "executable\n");
+	if (git->kind == GIT_HELD_OTHER || git->is_cut)
+		return;
+	review_content(text, "on the host", '-', git->before);
+	review_content(text, "of the task", '+', git->after);
 }
 
 static void put_bytes(struct json *json, const char *name, struct git_text bytes)
@@ -354,17 +410,45 @@ static void put_bytes(struct json *json, const char *name, struct git_text bytes
 		json_null(json, name);
 }
 
-static void show_json(const struct git_held *item, struct buffer *text)
+static int show_json(const struct review *review, const struct item *item, struct arena *arena,
+		     struct buffer *text, struct error *error)
 {
 	struct json json;
+	int result = 0;
 
 	json_begin(&json, text);
 	json_object(&json, NULL);
 	members(item, &json);
-	put_bytes(&json, "before", item->before);
-	put_bytes(&json, "after", item->after);
+	if (item->git) {
+		put_bytes(&json, "before", item->git->before);
+		put_bytes(&json, "after", item->git->after);
+	} else {
+		result = review_tree_json(review->state.fd, item->tree, arena, &json, error);
+	}
 	json_object_end(&json);
 	buffer_byte(text, '\n');
+	return result;
+}
+
+static int show_one(struct review *review, const struct item *listed, struct buffer *text,
+		    struct error *error)
+{
+	struct arena *arena = &review->contents;
+	struct item item = *listed;
+	struct git_held git;
+	int result = 0;
+
+	arena_reset(arena);
+	if (item.git) {
+		result = git_held_read(review->state.fd, item.git, arena, &git, error);
+		item.git = &git;
+	}
+	if (result < 0)
+		return result;
+	if (review->has_json)
+		return show_json(review, &item, arena, text, error);
+	show_text(&item, text);
+	return item.tree ? review_tree_text(review->state.fd, item.tree, arena, text, error) : 0;
 }
 
 static int show_chosen(struct review *review, struct page *page)
@@ -373,20 +457,12 @@ static int show_chosen(struct review *review, struct page *page)
 	int result = 0;
 
 	for (size_t i = 0; i < review->count && result == 0; i++) {
-		struct git_held item;
-
 		if (!review->is_chosen[i])
 			continue;
-		arena_reset(&review->contents);
-		if (git_held_read(review->state.fd, &review->items[i], &review->contents, &item,
-				  &error) < 0) {
+		if (show_one(review, &review->items[i], &page->text, &error) < 0) {
 			complain(error.message);
 			return 125;
 		}
-		if (review->has_json)
-			show_json(&item, &page->text);
-		else
-			show_text(&item, &page->text);
 		result = page->text.failed ? -ENOMEM : page_put(page);
 	}
 	return 0;
@@ -412,23 +488,26 @@ static int show_verb(int argc, char **argv)
 	return status;
 }
 
-typedef int answer_one(struct review *review, const struct git_held *item, struct error *error);
+typedef int answer_one(struct review *review, const struct item *item, struct error *error);
 
-static int accept(struct review *review, const struct git_held *listed, struct error *error)
+static int accept(struct review *review, const struct item *listed, struct error *error)
 {
 	struct git_held item;
 	int result;
 
+	if (listed->tree)
+		return git_held_tree_accept(review->state.fd, listed->tree, error);
 	arena_reset(&review->contents);
-	result = git_held_read(review->state.fd, listed, &review->contents, &item, error);
+	result = git_held_read(review->state.fd, listed->git, &review->contents, &item, error);
 	if (result == 0)
 		result = git_held_accept(&item, &review->contents, error);
-	return result < 0 ? result : git_held_remove(review->state.fd, listed, error);
+	return result < 0 ? result : git_held_remove(review->state.fd, listed->git, error);
 }
 
-static int reject(struct review *review, const struct git_held *listed, struct error *error)
+static int reject(struct review *review, const struct item *listed, struct error *error)
 {
-	return git_held_remove(review->state.fd, listed, error);
+	return listed->tree ? git_held_tree_reject(review->state.fd, listed->tree, error) :
+			      git_held_remove(review->state.fd, listed->git, error);
 }
 
 /* Each by itself: one that cannot be does not keep the others. */
@@ -482,8 +561,8 @@ static int answer_verb(const struct verb *verb, int argc, char **argv, answer_on
 
 static int accept_verb(int argc, char **argv)
 {
-	return answer_verb(&verb_review_accept, argc, argv, accept,
-			   "Write into the host's git directories", "accepted");
+	return answer_verb(&verb_review_accept, argc, argv, accept, "Put in place on the host",
+			   "accepted");
 }
 
 static int reject_verb(int argc, char **argv)
@@ -502,7 +581,7 @@ static int review_verb(int argc, char **argv)
 const struct verb verb_review_ls = {
 	.name = "review ls",
 	.synopsis = "",
-	.summary = "List what was kept back from git directories.",
+	.summary = "List what was kept back from git directories and workspaces.",
 	.options = look_options,
 	.option_count = sizeof(look_options) / sizeof(look_options[0]),
 	.exit_status = "0 printed; 1 inside of a box; 2 wrong use; 125 bawn itself failed",
@@ -522,7 +601,7 @@ const struct verb verb_review_show = {
 const struct verb verb_review_accept = {
 	.name = "review accept",
 	.synopsis = "ID... | TASK...",
-	.summary = "Write what was kept back into the host's git directory.",
+	.summary = "Put what was kept back in its place on the host.",
 	.options = answer_options,
 	.option_count = sizeof(answer_options) / sizeof(answer_options[0]),
 	.exit_status = "0 done; 1 nothing is held so, the host has something else there by now, it "
@@ -552,7 +631,7 @@ static const struct verb *const subs[] = {
 const struct verb verb_review = {
 	.name = "review",
 	.synopsis = "[VERB] [options] ...",
-	.summary = "Look at what was kept back from git directories, accept or reject it.",
+	.summary = "Look at what was kept back from the host, accept or reject it.",
 	.subs = subs,
 	.sub_count = sizeof(subs) / sizeof(subs[0]),
 	.exit_status =

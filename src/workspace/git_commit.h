@@ -74,6 +74,9 @@ struct git_commit {
 	int task_fd;			     /* its directory, for the journal */
 	int state_fd;			     /* the state directory, for what is held */
 	bool is_final; /* no process of the task will go on: locks are no reason to wait */
+	/* the work tree was not looked through: an index may name a repository that the task made
+	 * in it, which `git status` would go into */
+	bool holds_index;
 };
 
 /*

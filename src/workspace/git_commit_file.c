@@ -170,6 +170,8 @@ int git_run_index(struct git_run *run, struct git_area *area, struct git_piece *
 	item->is_done = true;
 	if (item->entry->kind != GIT_UPPER_FILE)
 		return git_run_hold(run, area, item, "the index would be empty without it");
+	if (run->commit->holds_index)
+		return git_run_hold(run, area, item, "the work tree was not looked through");
 	result = git_run_read(run, area, item, GIT_INDEX_LIMIT_BYTES, &text);
 	if (result < 0)
 		return git_run_failed(run, area, item, result);

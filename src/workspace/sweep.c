@@ -343,6 +343,8 @@ static int look_through(struct sweeper *sweeper)
 	for (int i = 0; i < ROUNDS && result == 0; i++) {
 		sweeper->result.seen_count = 0;
 		sweeper->result.seen = NULL;
+		sweeper->result.link_count = 0;
+		sweeper->result.links = NULL;
 		sweeper->result.unfinished = NULL;
 		result = sweep_look(sweeper, fcntl(sweeper->sweep->root_fd, F_DUPFD_CLOEXEC, 3));
 		if (!sweeper->result.unfinished || sweeper->walk.code != -ESTALE)
@@ -363,6 +365,7 @@ int sweep_end(const struct sweep_order *order, struct arena *arena, struct sweep
 		.sweep = sweep,
 		.mode = sweep->clock == SWEEP_CLOCK_KERNEL ? SWEEP_STAMPS : SWEEP_NOTES,
 		.since_ns = since(sweep),
+		.until_ns = sweep->until_ns,
 		.arena = arena,
 		.error = error,
 		.store_fd = -1,

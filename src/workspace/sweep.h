@@ -20,6 +20,11 @@
  * At the workspace's top small files and links of such names are copied at the start: the old one
  * is put back when the new one is held, and one that was written anew with the same content stays.
  *
+ * A new git file that leads to a worktree or module of a git directory under an overlay
+ * (sweep_link.h) is what `git worktree add` and `git submodule update` leave: it is neither held
+ * nor old, but listed, and sweep_settle() decides when what it leads to has come to the host, or
+ * has not.
+ *
  * What cannot be held (no space, too large for another file system) loses its name where it is, so
  * that no tool finds it; what cannot even be renamed is said, as is a tree that was not looked
  * through to its end. The caller must treat both as a fault.
@@ -39,6 +44,7 @@
 
 struct arena;
 struct error;
+struct host;
 
 /* Names at the workspace's top that are looked at before the start: a few dozen are usual. */
 #define SWEEP_LIMIT_TOP 1024u
@@ -46,6 +52,8 @@ struct error;
 #define SWEEP_LIMIT_COPY_BYTES (64u * 1024)
 /* A task that leaves more has no settings in mind; the rest loses its name where it is. */
 #define SWEEP_LIMIT_HELD 10000u
+/* New worktrees and submodules; no person makes more at once. */
+#define SWEEP_LIMIT_LINKS 1024u
 
 /* An object that was there. */
 struct sweep_known {
@@ -75,6 +83,7 @@ struct sweep {
 	int root_fd; /* owned */
 	enum sweep_clock clock;
 	int64_t begin_ns;	   /* by the clock that stamps files */
+	int64_t until_ns;	   /* later stamps are of others; 0: none is too late */
 	int64_t wall_offset_ns;	   /* of it to the one that nobody sets */
 	struct sweep_known *known; /* sorted by device and inode */
 	size_t known_count;
@@ -98,6 +107,12 @@ struct sweep_start {
 int sweep_begin(const struct sweep_start *start, struct arena *arena, struct sweep *ret_sweep,
 		struct error *error) __attribute__((warn_unused_result));
 
+/* When the kernel booted, by the wall clock as it is now. */
+int64_t sweep_booted_ns(void);
+
+/* The directory, to be read: a descriptor. For who goes on with a look that another began. */
+int sweep_open_root(const char *workspace);
+
 enum sweep_fate {
 	SWEEP_HELD,
 	SWEEP_DISARMED, /* not held, but without its name: see `now` */
@@ -114,11 +129,18 @@ struct sweep_found {
 	char id[GIT_HELD_TREE_ID_BYTES]; /* HELD: what `bawn review` calls it */
 };
 
+/* A new git file whose target is to be looked at. */
+struct sweep_link {
+	const char *path; /* below the workspace; its last component is ".git" */
+};
+
 struct sweep_result {
 	struct sweep_found *items; /* in the arena */
 	size_t count;
-	uint64_t found;		/* beyond SWEEP_LIMIT_HELD they are counted here alone */
-	uint64_t left;		/* of them are there still */
+	uint64_t found;		  /* beyond SWEEP_LIMIT_HELD they are counted here alone */
+	uint64_t left;		  /* of them are there still */
+	struct sweep_link *links; /* for sweep_settle() */
+	size_t link_count;
 	const char *unfinished; /* why the tree was not looked through to its end; NULL: it was */
 	/* repositories and settings that are not new, for the next sweep_begin() */
 	struct sweep_known *seen;
@@ -138,11 +160,29 @@ struct sweep_order {
 	/* clean paths in the workspace that did not exist and that git was told to obey */
 	const char *const *absent;
 	size_t absent_count;
+	/* host paths of git directories under an overlay, and who asks; NULL: git files are held */
+	const char *const *gits;
+	size_t git_count;
+	const struct host *host;
 	uint64_t limit_names; /* 0: WALK_LIMIT_NAMES */
 };
 
 /* 0, also where something is held, left or unfinished: see the result. -ENOMEM and others. */
 int sweep_end(const struct sweep_order *order, struct arena *arena, struct sweep_result *ret_result,
 	      struct error *error) __attribute__((warn_unused_result));
+
+enum sweep_settling {
+	SWEEP_WAITING, /* what is not there yet may come: such a link is listed again */
+	SWEEP_SETTLED, /* it does not */
+};
+
+/*
+ * Holds the links that do not lead to a git directory of the host's which names their place as its
+ * work tree, and those in whose place git is configured to run something. The result is of these
+ * alone.
+ */
+int sweep_settle(const struct sweep_order *order, const struct sweep_link *links, size_t count,
+		 enum sweep_settling settling, struct arena *arena, struct sweep_result *ret_result,
+		 struct error *error) __attribute__((warn_unused_result));
 
 void sweep_close(struct sweep *sweep);

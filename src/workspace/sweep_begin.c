@@ -147,8 +147,13 @@ static int look_at_top(struct sweep *sweep, struct arena *arena)
 	struct directory CLEANUP_DIRECTORY directory;
 	unsigned count = 0;
 	const char *name;
-	int result = directory_open(&directory, sweep->root_fd, ".", 0);
+	/* opened already: its mode may keep it from being opened */
+	int fd = fcntl(sweep->root_fd, F_DUPFD_CLOEXEC, 3), result = fd < 0 ? -errno : 0;
 
+	/* a duplicate goes on where the other stopped */
+	if (fd >= 0)
+		(void)lseek(fd, 0, SEEK_SET);
+	directory_begin(&directory, fd);
 	while (result == 0 && count++ < SWEEP_LIMIT_TOP && (name = directory_next(&directory))) {
 		bool is_exact;
 		const struct sweep_name *row = sweep_name_find(SWEEP_IN_TREE, name, &is_exact);
@@ -189,6 +194,11 @@ struct sweep_offset sweep_wall_offset(void)
 						      .most_ns = wall_ns - before_ns };
 	}
 	return best;
+}
+
+int64_t sweep_booted_ns(void)
+{
+	return sweep_wall_offset().most_ns;
 }
 
 /*
@@ -240,14 +250,31 @@ static int find_known(struct sweep *sweep, const struct sweep_start *start, stru
 	return result;
 }
 
+/* One that its owner, the caller, may not list is opened up for that moment. */
+int sweep_open_root(const char *path)
+{
+	int CLEANUP_FD name = -1;
+	struct stat status;
+	int fd = fd_open_resolved(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+
+	if (fd != -EACCES)
+		return fd;
+	name = fd_open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	if (name < 0 || fstat(name, &status) < 0 || status.st_uid != geteuid() ||
+	    fd_set_mode(name, (status.st_mode & 07777) | S_IRWXU) < 0)
+		return -EACCES;
+	fd = fd_open_resolved(name, ".", O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	(void)fd_set_mode(name, status.st_mode & 07777);
+	return fd;
+}
+
 int sweep_begin(const struct sweep_start *start, struct arena *arena, struct sweep *ret_sweep,
 		struct error *error)
 {
 	struct sweep CLEANUP_SWEEP sweep = SWEEP_NONE;
 	int result;
 
-	sweep.root_fd = fd_open_resolved(AT_FDCWD, start->workspace, O_RDONLY | O_DIRECTORY,
-					 RESOLVE_NO_SYMLINKS);
+	sweep.root_fd = sweep_open_root(start->workspace);
 	result = sweep.root_fd < 0 ? sweep.root_fd : find_known(&sweep, start, arena, error);
 	if (result < 0)
 		return error->code ?

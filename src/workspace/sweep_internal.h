@@ -31,7 +31,7 @@ struct sweeper {
 	const struct sweep_order *order; /* NULL with SURVEY */
 	const struct sweep *sweep;	 /* NULL with SURVEY */
 	enum sweep_mode mode;
-	int64_t since_ns;
+	int64_t since_ns, until_ns;
 	struct arena *arena;
 	struct error *error;
 	struct walk walk;

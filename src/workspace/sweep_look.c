@@ -2,6 +2,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/path.h"
+#include "workspace/sweep_link.h"
 #include "workspace/sweep_name.h"
 
 #include <dirent.h>
@@ -66,7 +68,8 @@ static bool is_new(const struct sweeper *sweeper, const struct stat *status)
 	if (sweeper->mode == SWEEP_SURVEY)
 		return false;
 	if (sweeper->mode == SWEEP_STAMPS)
-		return is_since(status, sweeper->since_ns);
+		return is_since(status, sweeper->since_ns) &&
+		       (!sweeper->until_ns || sweep_stamp_ns(status) <= sweeper->until_ns);
 	known = known_of(sweeper, status);
 	return !known || known->changed_ns != sweep_stamp_ns(status);
 }
@@ -139,6 +142,9 @@ static int judge_plain(struct sweeper *sweeper, const struct sweep_name *row, co
 	/* survey: what is compared later */
 	if (!is_new(sweeper, &status))
 		return sweeper->mode == SWEEP_SURVEY ? note_seen(sweeper, &status) : 0;
+	if (row && row->class == SWEEP_GIT && sweep_is_link(sweeper, &status))
+		return sweep_add_link(sweeper, walk_path(&sweeper->walk, sweeper->walk.name,
+							 PATH_LIMIT_BYTES, sweeper->arena));
 	return hold(sweeper, sweeper->walk.name, &status, row, reason);
 }
 

@@ -546,7 +546,8 @@ def test_what_a_task_leaves_in_its_layer_goes(place):
     place.assert_nothing_left()
     # empty layers are kept for a later task, with the files that each task writes anew
     assert {path for spare in (place.state / "spares").iterdir() for path in listing(spare)} <= {
-        "git", "git/0", "git/0/upper", "git/0/work", "git/covers", "git/git-snapshot"}
+        "git", "git/0", "git/0/upper", "git/0/work", "git/covers", "git/git-snapshot",
+        "sweep"}
 
 
 def test_what_dead_supervisors_leave_goes(place):

@@ -376,11 +376,11 @@ def test_the_end_of_a_task_in_mid_action(live):
 # --- supervisors that die -------------------------------------------------------------------------
 
 
-def kill_in_mid_action(place, script):
+def kill_in_mid_action(place, script, kept="git/covers"):
     child = place.start(*ENV, "--", "bash", "-c", script + "; echo ready; sleep 1000")
     assert select_ready(child) == b"ready\n"
     (task,) = (place.state / "tasks").iterdir()
-    assert eventually((task / "git/covers").exists)
+    assert eventually((task / kept).exists)
     child.kill()
     child.communicate()
 
@@ -448,8 +448,12 @@ def test_another_git_directory_by_now(place):
     (place.work / ".git").rename(place.base / "old")
     init(place.work)
     ran = place.sh("true")
-    assert ran.status == 0 and "another git directory by now" in ran.err, ran
-    assert str(place.work / ".git") in ran.err and ran.err.count("\n") == 1, ran
+    assert ran.status == 0 and str(place.work / ".git") in ran.err, ran
+    assert ran.err.count("\n") == 1, ran
+    # nobody can tell who made what stands there now: it is the person's to say
+    (item,) = waiting(place)
+    assert item["path"] == ".git" and "1 thing(s)" in ran.err, (item, ran)
+    review(place, "accept", "--yes", item["id"])
     assert place.sh("true").err == ""
     git(place.base / "old", "--git-dir=.", "fsck")
     place.assert_nothing_left()
@@ -527,8 +531,14 @@ COMMIT = "echo n >n; git add n; git commit -qm task; git branch new; git tag t"
 
 
 def test_no_repository(place):
+    """One that the task makes is nobody's yet: it waits for a person, whole."""
     ran = place.sh("git init -q -b main; " + COMMIT, *ENV, "--json")
-    assert ran.status == 0 and not held(ran.result), ran
+    (item,) = held(ran.result).values()
+    assert ran.status == 0 and item["path"] == str(place.work / ".git"), ran
+    assert not (place.work / ".git").exists()
+    review(place, "accept", "--yes", item["review"])
+    assert subject(place.work) == "task"
+    assert not waiting(place)
     place.assert_nothing_left()
 
 

@@ -1,0 +1,87 @@
+/*
+ * Sweeping: the workspace of a task, where it is written in place, is looked through
+ * (workspace/sweep.h) for what the host's tools would run later, when none of the task's processes
+ * runs: at the end of a run, at the end of each action of a live task, once more at that task's
+ * end. It comes before the landing of git, so that no index that names a nested repository reaches
+ * the host earlier than that repository is gone.
+ *
+ * A look while something of the task runs takes out what it finds and counts for nothing more: the
+ * next one judges again from the same moment on. What a git file leads to comes with the landing;
+ * sweeping_settle() is called after it.
+ *
+ * What it takes for that is kept in the task's directory, in case that the supervisor is killed.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "broker/landing.h"
+#include "trace/change.h"
+#include "workspace/sweep.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct effective;
+struct error;
+struct host;
+struct state;
+
+struct sweeping {
+	const struct effective *effective; /* borrowed; NULL: there is nothing to look through */
+	struct arena arena;		   /* of what follows */
+	struct sweep_known *covered;
+	size_t covered_count;
+	const char **gits;
+	size_t git_count;
+	struct arena round; /* of what follows: anew when it begins again */
+	struct sweep sweep;
+	struct sweep_link *links; /* that wait for a landing */
+	size_t link_count;
+	bool is_begun;
+	bool is_kept; /* in the task's directory, as it is */
+	bool is_idle; /* nothing of the task runs */
+	/* between sweeping_look() and sweeping_settle(), the caller's arena's */
+	struct sweep_result found;
+};
+
+#define SWEEPING_NONE ((struct sweeping){ .sweep = { .root_fd = -1 } })
+
+/*
+ * Before an action starts. Where nothing of the task ran since the last one, what was made
+ * meanwhile is the caller's.
+ */
+int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
+		   struct error *error) __attribute__((warn_unused_result));
+
+/* For idle moments: keeps what a later start would need. False: there is nothing to do any more. */
+bool sweeping_work(struct sweeping *sweeping, int task_fd);
+
+/* Appended to; the arena's. */
+struct sweeping_list {
+	struct change *changes;
+	size_t count;
+	bool looked; /* sweeping_settle() must follow */
+	/* why the workspace may hold what the host's tools run; NULL: it was looked through */
+	const char *fault;
+};
+
+int sweeping_look(struct sweeping *sweeping, enum landing_moment moment, struct arena *arena,
+		  struct sweeping_list *list, struct error *error)
+	__attribute__((warn_unused_result));
+
+/* After the landing of the same moment. The task may go on from here. */
+int sweeping_settle(struct sweeping *sweeping, enum landing_moment moment, struct arena *arena,
+		    struct sweeping_list *list, struct error *error)
+	__attribute__((warn_unused_result));
+
+/* Where the task's directory is kept although all was looked through. */
+void sweeping_forget(const struct sweeping *sweeping, int task_fd);
+
+void sweeping_end(struct sweeping *sweeping);
+
+/*
+ * For the directory of a task whose supervisor died: looks, lands (landing_resume()), settles.
+ * Returns as landing_resume() does.
+ */
+int sweeping_resume(const struct host *host, const struct state *state, const char *task,
+		    struct error *error);
