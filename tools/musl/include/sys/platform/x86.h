@@ -16,7 +16,9 @@ static inline bool musl_cpu_ask(int feature)
 
 	if (feature == SHA)
 		return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
-	return __get_cpuid(1, &a, &b, &c, &d) && (c & (feature == SSE4_1 ? bit_SSE4_1 : bit_SSSE3));
+	/* every x86-64 has leaf 1: asking whether it does would be one trap more */
+	__cpuid(1, a, b, c, d);
+	return c & (feature == SSE4_1 ? bit_SSE4_1 : bit_SSSE3);
 }
 
 static inline bool musl_cpu_feature(int feature)
