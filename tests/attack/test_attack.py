@@ -11,6 +11,7 @@ import pty
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -147,12 +148,11 @@ class World:
 
 
 @pytest.fixture(scope="module", name="world")
-def make_world(tmp_path_factory):
+def make_world():
     assert BAWN.exists() and LAB.exists(), f"{BUILD}: build the project first"
-    top = tmp_path_factory.mktemp("attack")
-    for path in (top, *top.parents):
-        if path.stat().st_uid == os.geteuid():
-            path.chmod(path.stat().st_mode | 0o755)
+    # not pytest's, which each other pytest of the user's shuts again
+    top = Path(tempfile.mkdtemp(prefix="bawn-test-attack.", dir="/var/tmp"))
+    top.chmod(0o755)
     world = World(top)
     yield world
     world.close()

@@ -9,13 +9,14 @@ import os
 import re
 import resource
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import shell_lines
 
-from boxed import BAWN, IS_ROOT
+from boxed import BAWN, IS_ROOT, remove_tree
 
 SEED = os.environ.get("BAWN_SEED", "bawn")
 LINES = int(os.environ.get("BAWN_LINES", "2000" if os.environ.get("BAWN_SOAK") else "240"))
@@ -153,12 +154,13 @@ def tried(index, line, place):
 
 
 @pytest.fixture
-def open_place(tmp_path):
+def open_place():
     """Root's lines run as nobody, who must get there."""
-    for path in [tmp_path, *tmp_path.parents][:-1] if IS_ROOT else []:
-        if Path("/tmp") in path.parents or Path("/var/tmp") in path.parents:
-            path.chmod(path.stat().st_mode | 0o011)
-    return tmp_path
+    # not pytest's, which each other pytest of the user's shuts again
+    path = Path(tempfile.mkdtemp(prefix="bawn-lines.", dir="/var/tmp"))
+    path.chmod(0o711)
+    yield path
+    remove_tree(path)
 
 
 def test_nothing_is_done_that_was_not_seen(open_place):
