@@ -223,85 +223,25 @@ static int apply(struct binder *binder, const struct document_statement *stateme
 	}
 }
 
-/* A single value counts as the last policy has it. */
-static bool is_replaced(const struct binding *binding, size_t file,
-			const struct document_statement *statement)
+static int apply_all(struct binder *binder)
 {
-	if (document_key(statement->key)->shape > DOCUMENT_SHAPE_LIMIT)
-		return false;
-	for (size_t i = file + 1; i < binding->count; i++)
-		if (document_find(&binding->files[i].document, statement->key))
-			return true;
-	return false;
-}
-
-static int apply_file(struct binder *binder, size_t file)
-{
-	const struct document *document = &binder->binding->files[file].document;
+	const struct document *document = &binder->binding->stack.document;
 	int result = 0;
 
 	for (size_t i = 0; i < document->count && result == 0; i++) {
 		const struct document_statement *statement = &document->statements[i];
-		const char *missing;
+		bool is_word = document_key(statement->key)->shape == DOCUMENT_SHAPE_WORD;
+		const char *missing = document_missing(statement, binder->arena);
 
-		if (is_replaced(binder->binding, file, statement))
-			continue;
-		missing = document_missing(statement, binder->arena);
 		if (missing)
-			return error_set(
-				binder->error, EOPNOTSUPP,
-				"%s%s%s needs %s, which this build lacks, so nothing was "
-				"started",
-				place(binder, statement),
-				document_key(statement->key)->shape == DOCUMENT_SHAPE_WORD ? ": " :
-											     "",
-				document_key(statement->key)->shape == DOCUMENT_SHAPE_WORD ?
-					statement->text :
-					"",
-				missing);
+			return error_set(binder->error, EOPNOTSUPP,
+					 "%s%s%s needs %s, which this build lacks, so nothing was "
+					 "started",
+					 place(binder, statement), is_word ? ": " : "",
+					 is_word ? statement->text : "", missing);
 		result = apply(binder, statement);
 	}
 	return result;
-}
-
-static int load_file(const struct host *host, int state_fd, struct binder *binder,
-		     const char **preset)
-{
-	struct binding *binding = binder->binding;
-	struct document_faults faults;
-	const struct document_statement *base;
-	int result = policy_file_load(host, binder->given->policy_path, state_fd, binder->arena,
-				      &binding->files[1], &faults, binder->error);
-
-	if (result < 0)
-		return result;
-	base = document_find(&binding->files[1].document, DOCUMENT_PRESET);
-	if (!base)
-		return 0;
-	if (*preset && strcmp(*preset, base->text) != 0)
-		return error_set(binder->error, EINVAL, "--preset %s: %s is %s", *preset,
-				 place(binder, base), base->text);
-	*preset = base->text;
-	return 0;
-}
-
-static int load(const struct host *host, int state_fd, struct binder *binder)
-{
-	struct binding *binding = binder->binding;
-	const char *preset = binder->given->preset;
-	int result = 0;
-
-	if (binder->given->policy_path)
-		result = load_file(host, state_fd, binder, &preset);
-	if (result == 0 && preset)
-		result = policy_file_preset(host, preset, state_fd, binder->arena,
-					    &binding->files[0], binder->error);
-	if (result < 0)
-		return result;
-	if (!preset)
-		binding->files[0] = binding->files[1];
-	binding->count = (preset != NULL) + (binder->given->policy_path != NULL);
-	return 0;
 }
 
 /* What flags gave stands in arrays of the caller's. */
@@ -329,15 +269,15 @@ int binding_make(const struct host *host, int state_fd, const struct request *re
 				 .arena = arena,
 				 .refusal = refusal,
 				 .error = error };
+	struct document_faults faults;
 	int result;
 
 	*ret_binding = (struct binding){ .request = *request };
 	result = copy_request(&binder);
 	if (result == 0)
-		result = load(host, state_fd, &binder);
-	for (size_t i = 0; i < ret_binding->count && result == 0; i++)
-		result = apply_file(&binder, i);
-	return result;
+		result = policy_stack_load(host, request->policy_path, request->preset, state_fd,
+					   arena, &ret_binding->stack, &faults, error);
+	return result == 0 ? apply_all(&binder) : result;
 }
 
 static bool lies_in(const struct policy_file *file, const char *path)
@@ -348,8 +288,8 @@ static bool lies_in(const struct policy_file *file, const char *path)
 int binding_check_place(const struct binding *binding, const struct policy *policy,
 			struct error *error)
 {
-	for (size_t i = 0; i < binding->count; i++) {
-		const struct policy_file *file = &binding->files[i];
+	for (size_t i = 0; i < binding->stack.count; i++) {
+		const struct policy_file *file = &binding->stack.files[i];
 
 		if (!file->path)
 			continue;

@@ -17,8 +17,7 @@ struct denial_list;
 struct error;
 
 struct binding {
-	struct policy_file files[2]; /* in the order in which they count */
-	size_t count;
+	struct policy_stack stack;
 	struct request request; /* the whole of it; strings are the arena's or the caller's */
 	struct rule_ref limit_rules[LIMIT_COUNT]; /* id NULL: a flag's, or built in */
 	uint64_t idle_ns, lifetime_ns;		  /* of a live task; 0: nothing is said */

@@ -3,8 +3,8 @@
 #include "cli/verbs.h"
 
 static const struct verb *const subs[] = {
-	&verb_policy_check,
-	&verb_policy_decide,
+	&verb_policy_check,  &verb_policy_show,	  &verb_policy_diff,
+	&verb_policy_decide, &verb_policy_schema,
 };
 
 static int policy_verb(int argc, char **argv)
@@ -15,7 +15,7 @@ static int policy_verb(int argc, char **argv)
 const struct verb verb_policy = {
 	.name = "policy",
 	.synopsis = "VERB [options] ...",
-	.summary = "Check policies, and tell what they say of a command.",
+	.summary = "Check, show and compare policies, and tell what is said of a command.",
 	.subs = subs,
 	.sub_count = sizeof(subs) / sizeof(subs[0]),
 	.exit_status = "of each verb, as `bawn help policy VERB` tells; 2 no such verb",

@@ -4,4 +4,7 @@
 #include "cli/options.h"
 
 extern const struct verb verb_policy_check;
+extern const struct verb verb_policy_show;
+extern const struct verb verb_policy_diff;
+extern const struct verb verb_policy_schema;
 extern const struct verb verb_policy_decide;

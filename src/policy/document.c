@@ -366,6 +366,40 @@ int document_read(const struct outline *outline, const struct document_facts *fa
 	return 0;
 }
 
+/* A single value counts as the last document has it. */
+static bool is_replaced(const struct document *const *later, size_t count,
+			const struct document_statement *statement)
+{
+	if (keys[statement->key].shape > DOCUMENT_SHAPE_LIMIT)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (document_find(later[i], statement->key))
+			return true;
+	return false;
+}
+
+int document_join(const struct document *const *documents, size_t count, struct arena *arena,
+		  struct document *ret_document)
+{
+	struct document joined = { .file = count ? documents[count - 1]->file : "" };
+	size_t total = 0;
+
+	for (size_t i = 0; i < count; i++)
+		total += documents[i]->count;
+	joined.statements = arena_array(arena, total + 1, sizeof(*joined.statements));
+	if (!joined.statements)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < documents[i]->count; j++) {
+			const struct document_statement *statement = &documents[i]->statements[j];
+
+			if (!is_replaced(documents + i + 1, count - i - 1, statement))
+				joined.statements[joined.count++] = *statement;
+		}
+	*ret_document = joined;
+	return 0;
+}
+
 const struct document_statement *document_find(const struct document *document,
 					       enum document_key key)
 {

@@ -20,6 +20,7 @@
 
 struct arena;
 struct buffer;
+struct json;
 struct outline;
 
 #define DOCUMENT_FORM 1u
@@ -112,6 +113,10 @@ int document_read(const struct outline *outline, const struct document_facts *fa
 /* What a run would need for the statement and this build lacks; NULL where nothing is. */
 const char *document_missing(const struct document_statement *statement, struct arena *arena);
 
+/* Several documents as one: of single values the last document's count. -ENOMEM. */
+int document_join(const struct document *const *documents, size_t count, struct arena *arena,
+		  struct document *ret_document);
+
 /* The last statement of the key, which is the one that counts; NULL. */
 const struct document_statement *document_find(const struct document *document,
 					       enum document_key key);
@@ -123,6 +128,9 @@ enum limit document_limit(enum document_key key);
 /* "FILE:LINE:COLUMN: text" and a newline for each, and how many more there are. */
 void document_print_faults(const struct document_faults *faults, const char *file,
 			   struct buffer *buffer);
+
+/* The JSON schema of a policy file, for editors. */
+void document_schema(struct json *json);
 
 /* Blank-separated words as an array of the arena. */
 const char *const *document_split(struct arena *arena, const char *words, size_t *ret_count);

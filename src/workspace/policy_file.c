@@ -225,3 +225,50 @@ int policy_file_preset(const struct host *host, const char *name, int state_fd, 
 		*ret_file = file;
 	return result;
 }
+
+static int load_file(const struct host *host, const char *path, const char **preset, int state_fd,
+		     struct arena *arena, struct policy_file *file, struct document_faults *faults,
+		     struct error *error)
+{
+	const struct document_statement *base;
+	int result = policy_file_load(host, path, state_fd, arena, file, faults, error);
+
+	if (result < 0)
+		return result;
+	base = document_find(&file->document, DOCUMENT_PRESET);
+	if (!base)
+		return 0;
+	if (*preset && strcmp(*preset, base->text) != 0)
+		return error_set(error, EINVAL, "%s:%u:%u: preset is %s, and --preset %s",
+				 base->rule.file, base->rule.line, base->column, base->text,
+				 *preset);
+	*preset = base->text;
+	return 0;
+}
+
+int policy_stack_load(const struct host *host, const char *path, const char *preset, int state_fd,
+		      struct arena *arena, struct policy_stack *ret_stack,
+		      struct document_faults *faults, struct error *error)
+{
+	struct policy_stack stack = { 0 };
+	const struct document *documents[2];
+	struct policy_file file;
+	int result = 0;
+
+	faults->count = 0;
+	if (path)
+		result = load_file(host, path, &preset, state_fd, arena, &file, faults, error);
+	if (result == 0 && preset)
+		result = policy_file_preset(host, preset, state_fd, arena,
+					    &stack.files[stack.count++], error);
+	if (result < 0)
+		return result;
+	if (path)
+		stack.files[stack.count++] = file;
+	for (size_t i = 0; i < stack.count; i++)
+		documents[i] = &stack.files[i].document;
+	if (document_join(documents, stack.count, arena, &stack.document) < 0)
+		return error_errno(error, ENOMEM, "reading the policy");
+	*ret_stack = stack;
+	return 0;
+}

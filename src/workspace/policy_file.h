@@ -30,6 +30,21 @@ int policy_file_load(const struct host *host, const char *path, int state_fd, st
 		     struct policy_file *ret_file, struct document_faults *faults,
 		     struct error *error);
 
+/* A file or preset with what it goes on from. */
+struct policy_stack {
+	struct policy_file files[2]; /* in the order in which they count */
+	size_t count;
+	struct document document; /* all of it */
+};
+
+/*
+ * The file (path; NULL: none) on the preset (NULL: the one that the file names, if any). -EINVAL
+ * also where both name a preset, and not the same.
+ */
+int policy_stack_load(const struct host *host, const char *path, const char *preset, int state_fd,
+		      struct arena *arena, struct policy_stack *ret_stack,
+		      struct document_faults *faults, struct error *error);
+
 /* A built-in one; -EINVAL where there is none of the name. */
 int policy_file_preset(const struct host *host, const char *name, int state_fd, struct arena *arena,
 		       struct policy_file *ret_file, struct error *error);
