@@ -9,6 +9,7 @@
 #include "broker/task.h"
 #include "kernel/seccomp.h"
 #include "trace/identify.h"
+#include "workspace/collect.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -681,6 +682,22 @@ static void note_inferred(struct job *job, const struct pump *err)
 	}
 }
 
+/* What was asked for and could not be written must not look like success. */
+static void note_artifacts(struct job *job)
+{
+	struct result *result = job->options.result;
+
+	if (!job->options.artifacts || !job->options.arena ||
+	    collect_run(job->options.artifacts, &job->task->options.effective->policy,
+			job->options.arena, &result->artifacts, job->options.error) == 0)
+		return;
+	result->message = job->options.error->message;
+	if (result->end == RESULT_EXITED && result->code == 0) {
+		result->end = RESULT_FAILED;
+		result->cause = CAUSE_BAWN;
+	}
+}
+
 void job_conclude(struct job *job)
 {
 	const struct pump *out = streams_out(&job->streams), *err = streams_err(&job->streams);
@@ -701,6 +718,7 @@ void job_conclude(struct job *job)
 	result->denials = job->options.denials;
 	note_landed(job);
 	note_staged(job);
+	note_artifacts(job);
 	if (job->options.changes) {
 		result->changes = job->options.changes->items;
 		result->change_count = job->options.changes->count;

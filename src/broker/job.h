@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 struct arena;
+struct collect;
 struct error;
 struct task;
 struct winsize;
@@ -32,9 +33,10 @@ struct job_options {
 	struct change_list *changes; /* for the result; NULL: events only */
 	struct arena *arena; /* the result's memory; NULL: the workspace is not looked through */
 	struct error *error; /* holds the result's message */
-	bool evidence;	     /* read the layers back from the kernel for the result */
-	bool unkept;	     /* the output is passed on, and not spooled for `bawn logs` */
-	int in, out, err;    /* the caller's; in -1: /dev/null */
+	const struct collect *artifacts; /* NULL: none was asked for */
+	bool evidence;			 /* read the layers back from the kernel for the result */
+	bool unkept;		      /* the output is passed on, and not spooled for `bawn logs` */
+	int in, out, err;	      /* the caller's; in -1: /dev/null */
 	const struct winsize *window; /* of a client's terminal; NULL: the terminal is ours */
 	/* called once when the command runs; NULL for none */
 	void (*started)(void *context, const struct box *box);

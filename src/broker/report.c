@@ -118,6 +118,30 @@ static void add_deferred(const struct result *result, struct buffer *buffer)
 	}
 }
 
+/* bawn: artifacts: 3 in DIR; not copied: x (it is a link) */
+static void add_artifacts(const struct artifact_list *list, struct buffer *buffer)
+{
+	size_t copied = 0, named = 0;
+
+	if (!list->directory)
+		return;
+	for (size_t i = 0; i < list->count; i++)
+		copied += !list->items[i].reason;
+	buffer_format(buffer, "bawn: artifacts: %zu in ", copied);
+	buffer_visible(buffer, list->directory);
+	for (size_t i = 0; i < list->count && named < HELD_LIMIT; i++) {
+		if (!list->items[i].reason)
+			continue;
+		buffer_text(buffer, named++ ? ", " : "; not copied: ");
+		buffer_visible(buffer, list->items[i].path);
+		buffer_format(buffer, " (%s)", list->items[i].reason);
+	}
+	if (list->count - copied > named || list->dropped)
+		buffer_format(buffer, ", and %zu more",
+			      list->count - copied - named + list->dropped);
+	buffer_text(buffer, "\n");
+}
+
 void report_failure(const struct result *result, struct buffer *buffer)
 {
 	/* a refusal was told where it was made */
@@ -136,5 +160,6 @@ void report_lines(const struct result *result, struct buffer *buffer)
 	add_left(result, buffer);
 	add_held(result, buffer);
 	add_deferred(result, buffer);
+	add_artifacts(&result->artifacts, buffer);
 	add_staged(result, buffer);
 }

@@ -132,6 +132,7 @@ int supervise(const struct supervise_options *options, struct denial_list *denia
 				      .denials = denials,
 				      .changes = options->changes,
 				      .arena = options->arena,
+				      .artifacts = options->artifacts,
 				      .error = error,
 				      .evidence = options->evidence,
 				      .unkept = options->unkept,

@@ -15,14 +15,16 @@
 
 struct arena;
 struct box;
+struct collect;
 struct error;
 
 struct supervise_options {
 	const struct effective *effective;
 	const struct action *action;
 	struct event_sink *sink;
-	bool evidence;		     /* read the layers back from the kernel for the result */
-	bool unkept;		     /* the output is not spooled for `bawn logs` */
+	const struct collect *artifacts; /* what to copy out afterwards; NULL: nothing */
+	bool evidence;			 /* read the layers back from the kernel for the result */
+	bool unkept;			 /* the output is not spooled for `bawn logs` */
 	bool progress;		     /* a status line where a person waits (broker/progress.h) */
 	struct change_list *changes; /* for the result; NULL: events only */
 	struct arena *arena; /* the result's memory; NULL: the workspace is not looked through */

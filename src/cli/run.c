@@ -11,6 +11,7 @@
 #include "broker/supervise.h"
 #include "cli/request.h"
 #include "trace/recorder.h"
+#include "workspace/collect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_JSON = OPTION_OWN, OPTION_STATUS_FD, OPTION_QUIET, OPTION_NO_SPOOL };
+enum {
+	OPTION_JSON = OPTION_OWN,
+	OPTION_STATUS_FD,
+	OPTION_QUIET,
+	OPTION_NO_SPOOL,
+	OPTION_ARTIFACT,
+	OPTION_ARTIFACT_DIR,
+};
 
 static const struct option options[] = {
 #define REQUEST_OPTION REQUEST_ROW
@@ -35,6 +43,13 @@ static const struct option options[] = {
 	{ "--no-spool", NULL,
 	  "pass the output on without keeping it for `bawn logs`; large output costs less then",
 	  false, false, OPTION_NO_SPOOL },
+	{ "--artifact", "GLOB",
+	  "afterwards copy out the regular files below the workspace that this matches, with their "
+	  "SHA-256 in the result",
+	  true, false, OPTION_ARTIFACT },
+	{ "--artifact-dir", "DIR",
+	  "where the copies go; default: artifacts/TASK in the state directory", false, true,
+	  OPTION_ARTIFACT_DIR },
 };
 
 struct run {
@@ -42,7 +57,25 @@ struct run {
 	struct arena *arena;
 	int status_fd;
 	bool json, quiet, unkept;
+	const char **artifacts; /* patterns */
+	size_t artifact_count;
+	const char *artifact_path; /* as given; NULL: the default */
 };
+
+static int add_artifact(struct run *run, const char *value, struct error *error)
+{
+	const char **grown;
+
+	if (run->artifact_count >= COLLECT_LIMIT_PATTERNS)
+		return error_set(error, E2BIG, "more than %u patterns by --artifact",
+				 COLLECT_LIMIT_PATTERNS);
+	grown = arena_push(run->arena, run->artifacts, run->artifact_count, sizeof(*grown));
+	if (!grown)
+		return error_errno(error, ENOMEM, "option --artifact");
+	run->artifacts = grown;
+	grown[run->artifact_count++] = value;
+	return 0;
+}
 
 static int take(void *context, const struct option *option, const char *value, struct error *error)
 {
@@ -59,6 +92,14 @@ static int take(void *context, const struct option *option, const char *value, s
 		return 0;
 	case OPTION_NO_SPOOL:
 		run->unkept = true;
+		return 0;
+	case OPTION_ARTIFACT:
+		return add_artifact(run, value, error);
+	case OPTION_ARTIFACT_DIR:
+		if (!value[0])
+			return error_set(error, EINVAL, "option %s has an empty value",
+					 option->name);
+		run->artifact_path = value;
 		return 0;
 	default:
 		return request_take(&run->request, run->arena, option, value, error);
@@ -124,6 +165,33 @@ static int refuse(const struct run *run, enum effective_failure failure,
 	return result_status(&result);
 }
 
+/* Where the artifacts go, and whether that is a place for them. */
+static int plan_artifacts(const struct run *run, const struct effective *effective,
+			  struct collect *ret_collect, struct error *error)
+{
+	struct collect collect = { .patterns = run->artifacts,
+				   .pattern_count = run->artifact_count };
+	int result = 0;
+
+	if (!run->artifact_count)
+		return run->artifact_path ?
+			       error_set(error, EINVAL,
+					 "--artifact-dir is for what --artifact names") :
+			       0;
+	if (!run->artifact_path)
+		collect.directory = arena_format(run->arena, "%s/artifacts/%s",
+						 effective->state.path, effective->task);
+	else
+		result = collect_directory(run->artifact_path, run->arena, &collect.directory,
+					   error);
+	if (result == 0 && !collect.directory)
+		result = error_errno(error, ENOMEM, "the directory of artifacts");
+	if (result == 0)
+		result = collect_check(&collect, &effective->policy, error);
+	*ret_collect = collect;
+	return result;
+}
+
 /* Whoever wants JSON from a terminal reads it there by a program, which has no use for the line. */
 static bool wants_progress(const struct run *run)
 {
@@ -141,6 +209,7 @@ static int run_command(struct run *run, int argc, char **argv)
 	struct event_sink *sink;
 	struct result result = { 0 };
 	struct action action;
+	struct collect artifacts = { 0 };
 	enum effective_failure failure;
 	int outcome =
 		effective_make(&run->request, run->arena, &effective, &failure, &denials, &error);
@@ -149,22 +218,26 @@ static int run_command(struct run *run, int argc, char **argv)
 		outcome = request_action(&run->request, &effective, run->arena, argv, argc, &action,
 					 &error);
 	if (outcome == 0)
+		outcome = plan_artifacts(run, &effective, &artifacts, &error);
+	if (outcome == 0)
 		outcome = request_record(&effective, run->arena, &recorder, &sink, &error);
 	if (outcome < 0)
 		return refuse(run, failure, &effective, argv, &denials, &error);
 	request_tell_unlanded(&effective);
-	(void)supervise(&(struct supervise_options){ .effective = &effective,
-						     .action = &action,
-						     .sink = sink,
-						     .evidence = run->json || run->status_fd >= 0 ||
-								 sink != &event_null_sink,
-						     .unkept = run->unkept,
-						     .progress = wants_progress(run),
-						     .changes = &changes,
-						     .arena = run->arena,
-						     .out = 1,
-						     .err = 2 },
-			&denials, &result, &error);
+	(void)supervise(
+		&(struct supervise_options){ .effective = &effective,
+					     .action = &action,
+					     .sink = sink,
+					     .evidence = run->json || run->status_fd >= 0 ||
+							 sink != &event_null_sink,
+					     .unkept = run->unkept,
+					     .progress = wants_progress(run),
+					     .changes = &changes,
+					     .arena = run->arena,
+					     .artifacts = run->artifact_count ? &artifacts : NULL,
+					     .out = 1,
+					     .err = 2 },
+		&denials, &result, &error);
 	report(run, &result);
 	/* what failed is told alone */
 	if (result.end != RESULT_FAILED)

@@ -148,6 +148,7 @@ void result_members(const struct result *result, struct json *json)
 		change_json(&result->changes[i], json);
 	json_array_end(json);
 	put_inputs(result->view, json);
+	artifact_json(&result->artifacts, json);
 	if (result->stage)
 		json_string(json, "stage", result->stage);
 	json_array(json, "withheld_environment");

@@ -9,6 +9,7 @@
 #include "policy/held.h"
 #include "policy/layer.h"
 #include "policy/limit.h"
+#include "trace/artifact.h"
 #include "trace/change.h"
 
 #include <stdbool.h>
@@ -79,6 +80,7 @@ struct result {
 	const struct denial_list *denials;
 	const struct change *changes;
 	size_t change_count;
+	struct artifact_list artifacts;
 	const struct view *view;     /* its inputs are told; NULL: there was none */
 	const char *const *withheld; /* names of the caller's variables that were not passed */
 	size_t withheld_count;

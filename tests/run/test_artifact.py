@@ -1,0 +1,185 @@
+"""--artifact: what a task made is copied out, as it is, with its digest; and nothing else is."""
+import hashlib
+import json
+import os
+import threading
+
+import pytest
+
+from boxed import IS_ROOT, place, refused
+
+__all__ = ["place"]
+
+
+def files(root):
+    return {str(path.relative_to(root)): path.read_bytes()
+            for path in root.rglob("*") if path.is_file() and not path.is_symlink()}
+
+
+def collect(place, script, *patterns, options=(), status=0):
+    """The `artifacts` of the result."""
+    given = [word for pattern in patterns for word in ("--artifact", pattern)]
+    ran = place.sh(script, *given, *options, "--json")
+    assert ran.status == status, ran
+    place.assert_nothing_left()
+    return ran.result["artifacts"]
+
+
+def by_path(artifacts):
+    return {item["path"]: item for item in artifacts["files"]}
+
+
+def test_what_matches_is_copied_with_its_digest(place):
+    (place.work / "old").write_text("old")
+    got = collect(place, "mkdir -p out/deep; echo a > out/a.bin; printf '#!' > out/deep/run; "
+                  "chmod 755 out/deep/run; touch out/empty; echo b > other", "out/**", "old")
+    copies = place.state / "artifacts"
+    task, = os.listdir(copies)
+    assert got["directory"] == str(copies / task) and got["dropped"] == 0
+    assert files(copies / task) == {"out/a.bin": b"a\n", "out/deep/run": b"#!",
+                                    "out/empty": b"", "old": b"old"}
+    for path, item in by_path(got).items():
+        content = (copies / task / path).read_bytes()
+        assert item == {"path": path, "bytes": len(content), "reason": None,
+                        "sha256": hashlib.sha256(content).hexdigest()}
+    mode = (copies / task / "out/deep/run").stat().st_mode
+    assert mode & 0o100
+
+
+def test_none_asked_for_is_null_and_makes_nothing(place):
+    assert collect(place, "echo a > x") is None
+    assert not (place.state / "artifacts").exists()
+
+
+def test_the_directory_is_the_callers_choice(place):
+    """New or there; a file of the name is replaced, a link there is not followed."""
+    target = place.base / "outbox"
+    collect(place, "echo 1 > x", "x", options=["--artifact-dir", target])
+    (place.base / "victim").write_text("kept")
+    (target / "y").symlink_to(place.base / "victim")
+    got = collect(place, "echo 2 > x; echo 3 > y", "?",
+                  options=["--artifact-dir", f"{place.base}/./outbox/"])
+    assert got["directory"] == str(target)
+    assert (target / "x").read_text() == "2\n" and (target / "y").read_text() == "3\n"
+    assert (place.base / "victim").read_text() == "kept"
+    (target / "d").symlink_to(place.base)
+    collect(place, "mkdir d; echo 4 > d/victim", "d/*", options=["--artifact-dir", target],
+            status=125)
+    assert (place.base / "victim").read_text() == "kept"
+
+
+def test_what_failed_is_collected_too(place):
+    got = collect(place, "echo log > x; exit 3", "x", status=3)
+    assert by_path(got)["x"]["sha256"] == hashlib.sha256(b"log\n").hexdigest()
+
+
+def test_what_is_none_is_named_with_the_reason(place):
+    (place.base / "outside").write_text("secret")
+    os.symlink(place.base / "outside", place.work / "link")
+    got = collect(place, "mkfifo pipe; ln -s /etc dir; truncate -s 1T giant; mkdir d; "
+                  "python3 -c 'import socket; socket.socket(1).bind(\"sock\")'",
+                  "*", "nothing/**")
+    assert {path: item["reason"] for path, item in by_path(got).items()} == {
+        "link": "it is a link", "dir": "it is a link", "pipe": "it is no regular file",
+        "sock": "it is no regular file",
+        "giant": "it is larger than what is left of the limit", "nothing/**": "nothing matches"}
+    assert all(item["sha256"] is None for item in got["files"])
+    assert not (place.state / "artifacts").exists()
+
+
+def test_a_person_is_told(place):
+    ran = place.sh("echo x > a; mkfifo $'b\\e[2J'", "--artifact", "?*")
+    line = next(line for line in ran.err.splitlines() if "artifacts" in line)
+    assert line.startswith(f"bawn: artifacts: 1 in {place.state}/artifacts/t-"), ran
+    assert "; not copied: b" in line and "(it is no regular file)" in line and "\x1b" not in line
+    assert place.sh("echo x > a", "--artifact", "a", "--quiet").err == ""
+
+
+def test_what_is_hidden_from_the_task_is_not_copied(place):
+    """Nor what is git's."""
+    (place.work / "out/.git").mkdir(parents=True)
+    (place.work / "out/.git/x").write_text("x")
+    (place.work / "out/.env").write_text("TOKEN=hunter2")
+    (place.work / "out/hid").mkdir()
+    (place.work / "out/hid/a").write_text("a")
+    got = collect(place, "echo b > out/b", "out/**", options=["--hide", "out/hid"])
+    assert list(by_path(got)) == ["out/b"]
+
+
+def test_it_is_on_record(place):
+    got = collect(place, "echo a > x", "x")
+    records = [json.loads(line) for file in (place.state / "trace").rglob("*.jsonl")
+               for line in file.read_text().splitlines()]
+    assert [record["body"]["artifacts"] for record in records
+            if record["type"] == "action.result"] == [got]
+
+
+@pytest.mark.parametrize("options, word", [
+    (["--artifact", "/etc/passwd"], "--artifact"), (["--artifact", "../x"], "--artifact"),
+    (["--artifact", "["], "--artifact"), (["--artifact", ""], "--artifact"),
+    (["--artifact-dir", "/var/tmp"], "--artifact"),
+    (["--artifact", "x", "--artifact-dir", "."], "the task writes"),
+    (["--artifact", "x", "--artifact-dir", "new"], "the task writes"),
+    (["--artifact", "x", "--artifact-dir", "/nowhere/at/all"], "--artifact-dir"),
+    (["--artifact", "x", "--stage"], "--stage")])
+def test_what_makes_no_sense_is_refused(place, options, word):
+    refused(place.run(*options, "--", "touch", "started"), place, 125, word)
+
+
+def test_a_directory_that_cannot_be_written_is_no_success(place):
+    target = place.base / "outbox"
+    target.write_text("a file")
+    got = collect(place, "echo a > x", "x", options=["--artifact-dir", target], status=125)
+    assert by_path(got)["x"]["reason"] == "it could not be copied"
+
+
+def test_odd_names_and_depth(place):
+    got = collect(place, "printf a > $'new\\nline'; printf b > $'\\xff'; "
+                  "p=.; for i in $(seq 200); do p=$p/d; done; mkdir -p $p; echo deep > $p/f; "
+                  "mkdir shut; echo c > shut/c; chmod 000 shut", "**")
+    assert got["directory"] and len(got["files"]) == 4
+    kept = files(place.state / "artifacts" / os.listdir(place.state / "artifacts")[0])
+    assert sorted(kept.values()) == [b"a", b"b", b"c\n", b"deep\n"]
+
+
+def test_an_exchanger_never_gets_what_is_outside(place):
+    """Somebody swaps a file, and the directory above it, for links while it is copied."""
+    secret = place.base / "secret"
+    secret.mkdir()
+    (secret / "f").write_text("outside" * 1000)
+    for name in ("a", "b"):
+        (place.work / name).mkdir()
+        (place.work / name / "f").write_text("inside" * 1000)
+    done = threading.Event()
+
+    def exchange():
+        while not done.is_set():
+            for name in ("a", "b"):
+                try:
+                    os.rename(place.work / name, place.work / f"{name}.away")
+                    os.symlink(secret, place.work / name)
+                    os.unlink(place.work / name)
+                    os.rename(place.work / f"{name}.away", place.work / name)
+                    os.rename(place.work / name / "f", place.work / name / "away")
+                    os.symlink(secret / "f", place.work / name / "f")
+                    os.unlink(place.work / name / "f")
+                    os.rename(place.work / name / "away", place.work / name / "f")
+                except OSError:
+                    pass
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    try:
+        for _ in range(25):
+            place.sh("true", "--artifact", "**", "--no-trace")
+    finally:
+        done.set()
+        thread.join()
+    copies = files(place.state / "artifacts") if (place.state / "artifacts").exists() else {}
+    assert not any(b"outside" in content for content in copies.values())
+
+
+@pytest.mark.skipif(IS_ROOT, reason="root reads every file")
+def test_what_the_caller_cannot_read(place):
+    got = collect(place, "echo a > x; chmod 000 x", "x")
+    assert by_path(got)["x"]["reason"] == "it cannot be read"
