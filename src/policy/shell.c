@@ -206,12 +206,20 @@ static void look_at_operator(struct shell_walk *walk, uint32_t node)
 /* "[", "[[" and "((": the last is arithmetic. */
 static void look_at_test(struct shell_walk *walk, uint32_t node)
 {
-	struct classify_word word = { "test", CLASSIFY_LITERAL, walk->tree->nodes[node].start };
+	struct classify_word *word;
 
-	if (shell_is(walk, node + 1, "[") || shell_is(walk, node + 1, "[["))
-		classify_words(walk->classify, &word, 1);
-	else
+	if (!shell_is(walk, node + 1, "[") && !shell_is(walk, node + 1, "[[")) {
 		ask(walk, node, WANTED_UNCLEAR, "arithmetic can run commands");
+		return;
+	}
+	/* words stay with their segment */
+	word = arena_array(walk->classify->arena, 1, sizeof(*word));
+	if (!word) {
+		walk->classify->failed = true;
+		return;
+	}
+	*word = (struct classify_word){ "test", CLASSIFY_LITERAL, walk->tree->nodes[node].start };
+	classify_words(walk->classify, word, 1);
 }
 
 /* "${x:-y}", "${!x}", "${x@P}" and their kin are not told apart. */

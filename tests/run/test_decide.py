@@ -115,6 +115,8 @@ def test_json_says_segment_request_and_rule(work):
     assert request["rule"] == {"id": "command.fs.write", "file": None, "line": 0}
     assert request["exact"] and request["reason"] and decision["rule"] == request["rule"]
     assert {each["verdict"] for each in decision["requests"]} == {"allow", "ask"}
+    decision = decided("--shell", "[[ -n x ]] && sh -c '[ -f a ]'", cwd=work)
+    assert decision["segments"] == [["test"], ["sh", "-c", "[ -f a ]"], ["test"]]
     allowed = decided("--shell", "ls", cwd=work)
     assert allowed["requests"][0]["rule"]["id"] == "command.exec"
 

@@ -19,7 +19,7 @@ import shell_lines
 from boxed import BAWN, IS_ROOT, remove_tree
 
 SEED = os.environ.get("BAWN_SEED", "bawn")
-LINES = int(os.environ.get("BAWN_LINES", "2000" if os.environ.get("BAWN_SOAK") else "240"))
+LINES = int(os.environ.get("BAWN_LINES", "2000" if os.environ.get("BAWN_SOAK") else "200"))
 NOBODY = 65534
 CALLS = "execve,execveat,open,openat,openat2,creat,rename,renameat,renameat2,link,linkat,symlink," \
     "symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,mknod,mknodat,truncate,chmod,fchmodat,connect"
@@ -101,7 +101,7 @@ def watched(line, work, log):
             pass
         child.wait()
     seen = Seen(log.read_text(errors="surrogateescape"))
-    assert seen.executed and seen.executed[0] == "bash", (line, seen.executed)
+    assert seen.executed and seen.executed[0] == "bash", (line, seen.executed, child.returncode)
     seen.executed = seen.executed[1:]
     return seen
 
