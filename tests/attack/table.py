@@ -139,7 +139,7 @@ ATTACKS = [
     Attack("HC15", "host read /run/bawn/canary", "K", "M"),
     Attack("HC15", "host make {out}/made", "M"),
     Attack("HC15", "host make {out}/made", "K"),
-    # protect: the layer's own attacks; HC01, HC03, HC07 and HC09 are more than this
+    # protect: the layer's own attacks; what it does not cover, test_HC01 and its kin show
     Attack("protect", "host write {ws}/kept/file", "R", "M", options=PROTECT),
     Attack("protect", "host unlink {ws}/kept/file", "R", "M", options=PROTECT),
     Attack("protect", "host rename {ws}/plain {ws}/kept/file", "R", "M", options=PROTECT),
@@ -265,10 +265,6 @@ PENDING = {
     "HB04": "there is no foreign root file system in this tier: its root is an empty tmpfs of "
             "bawn's own; it comes with container images",
     "HB08": "there is no verb that joins a box by name or process id",
-    "HC01": "git hooks and configuration of the workspace wait for the workspace's commit engine",
-    "HC03": "names that are missing at the start wait for the workspace's commit engine",
-    "HC07": "renames onto protected names that are missing wait for the workspace's commit engine",
-    "HC09": "case-folding directories wait for the workspace's commit engine",
 }
 
 PARTLY = {
@@ -276,6 +272,8 @@ PARTLY = {
             "globs; diff, apply and artifacts come with the workspace's commit engine",
     "HC05": "a hidden or protected directory is not searched for files with a second hard link "
             "elsewhere in the workspace; a file named by itself is",
+    "HC09": "directories that fold case are few; each spelling is taken for the name in "
+            "every directory",
     "HF02": "what a host's process listens on inside of the workspace can be reached unless it is "
             "hidden",
     "HF09": "differences by content come with the workspace's diff",

@@ -1032,6 +1032,104 @@ def test_inside_only_narrows(world):
     (world.ws / "bawn").unlink()
 
 
+# What git, editors and agents of the host run later: tests/run/test_sweeping.py has more of them.
+
+HOOK = "#!/bin/sh\\ntouch {mark}\\n"
+
+
+class Repository:
+    """A workspace with a commit, and the host's git, which leaves a mark where it runs a hook."""
+
+    def __init__(self, world):
+        self.world, self.ws = world, world.top / "git-ws"
+        self.mark = world.top / "ran-on-host"
+        self.ws.mkdir()
+        self.git("init", "-q")
+        self.git("commit", "-q", "--allow-empty", "-m", "x")
+
+    def git(self, *words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=self.ws,
+                       check=False, capture_output=True, timeout=LIMIT_S,
+                       env={"PATH": os.environ["PATH"], "HOME": str(self.world.top)})
+
+    def task(self, script, inside=True):
+        """In a box, or as any other process."""
+        text = f"hook() {{ printf '{HOOK}' > $1; chmod 755 $1; }}; ".replace("{mark}",
+                                                                           str(self.mark))
+        if not inside:
+            return execute(["/bin/sh", "-c", text + script], self.ws)
+        return execute([BAWN, "run", "--state-dir", self.world.state, "--", "/bin/sh", "-c",
+                        text + script], self.ws)
+
+    def runs(self):
+        self.mark.unlink(missing_ok=True)
+        self.git("commit", "-q", "--allow-empty", "-m", "y")
+        return self.mark.exists()
+
+    def close(self):
+        self.mark.unlink(missing_ok=True)
+        shutil.rmtree(self.ws)
+
+
+@pytest.fixture(name="repository")
+def make_repository(world):
+    made = Repository(world)
+    yield made
+    made.close()
+
+
+HOOKS = {
+    "HC01": ["mv .git .gitX; mkdir -p .git/hooks; cp -r .gitX/. .git; hook .git/hooks/pre-commit",
+             "mv .git .gitX; cp -r .gitX .git; hook .git/hooks/pre-commit",
+             "hook h; mkdir q; mv h q/pre-commit; git config core.hooksPath q"],
+    "HC07": ["hook .git/x; mv -f .git/x .git/hooks/pre-commit",
+             "hook .git/x; ln -f .git/x .git/hooks/pre-commit",
+             "hook x; mv -f x .git/hooks/pre-commit",
+             "mkdir .git/y; hook .git/y/pre-commit; mv .git/hooks .git/z; mv .git/y .git/hooks"],
+}
+
+
+@pytest.mark.parametrize("id_, script", [(i, s) for i, each in HOOKS.items() for s in each])
+def test_HC01_HC07_hooks(repository, id_, script):
+    """Ran on the host by whoever may write there; not where a box wrote it."""
+    status, out, err = repository.task(script)
+    ran = repository.runs()
+    case(id_, script[:56], not ran and not (repository.ws / ".git/hooks/pre-commit").exists(),
+         err or "the hook is not on the host", "git overlay")
+    status, out, err = repository.task(script, inside=False)
+    assert repository.runs(), ("without a box the attack works", status, out, err)
+
+
+MISSING = [".claude/settings.json", ".vscode/tasks.json", ".envrc", ".mcp.json", "sub/.git/config",
+           "a/b/.idea/workspace.xml", ".git/config.worktree", ".git/commondir"]
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_HC03_names_that_are_missing(repository, name):
+    """Made inside, they are not on the host afterwards, and nothing stands in for them."""
+    script = f'mkdir -p "$(dirname {name})"; echo x > {name}'
+    status, _, err = repository.task(script)
+    # directories of work files that led there stay, and are empty
+    made = [path for path in repository.ws.rglob("*") if ".git" not in path.parts[-2:]
+            and repository.ws / ".git" not in path.parents]
+    case("HC03", name, status == 0 and "held" in err and
+         not os.path.lexists(repository.ws / name) and
+         all(path.is_dir() and path.name in ("sub", "a", "b") for path in made), err, "sweep")
+    repository.task(script, inside=False)
+    assert (repository.ws / name).exists(), "without a box it is there"
+
+
+@pytest.mark.parametrize("name", [
+    ".GIT/HOOKS/pre-commit", ".Git", "sub/.gIT/config", ".Claude/settings.json", ".ENVRC",
+    ".VSCODE/tasks.json", ".g\u200cit/config", "git~1/config", ".git ./config", ".mcp.jſon"])
+def test_HC09_other_spellings(repository, name):
+    """Where a directory folds case, or a file system drops characters, they are the names."""
+    status, _, err = repository.task(f"""mkdir -p "$(dirname '{name}')"; echo x > '{name}'""")
+    first = "sub/.gIT" if name.startswith("sub") else name.split("/")[0]
+    case("HC09", name, status == 0 and "held" in err and
+         not os.path.lexists(repository.ws / first), err, "sweep")
+
+
 @pytest.mark.parametrize("id_", sorted(PENDING))
 def test_pending(id_):
     record(id_, HOSTILE[id_]["does"][:60], "-", "-", "-", "-", "pending")

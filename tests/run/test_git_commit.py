@@ -516,6 +516,17 @@ def test_what_the_host_does_meanwhile_is_not_lost(base, template, name):
         assert said.endswith("T\nh@example.org\n")
 
 
+def test_no_index_of_a_tree_that_was_not_looked_through(lab):
+    """It may name a repository in there, which `git status` would go into."""
+    lab.do("git init -q n; git -C n commit -q --allow-empty -m n; git add n 2>&1; "
+           "git commit -qm n")
+    outcomes = lab.outcomes(lab.commit("unlooked"))
+    assert ["held", "index", "", "the work tree was not looked through"] in \
+        [list(row) for row in outcomes], outcomes
+    assert "n" not in sh("git ls-files", lab.work).stdout.split()
+    assert sh("git log -1 --format=%s", lab.work).stdout == "n\n"
+
+
 def test_a_git_in_the_middle_of_something_is_waited_for(lab):
     lab.do("git branch new; touch .git/index.lock")
     before = tree(lab.gitdir)

@@ -4,6 +4,8 @@
  *	run WORKSPACE TASK STATE GITDIR UPPER -- COMMAND...	snapshot, the command, commit
  *	snapshot TASK GITDIR			takes and keeps one
  *	commit WORKSPACE TASK STATE GITDIR UPPER	from the kept one, as after a kill
+ *	unlooked WORKSPACE TASK STATE GITDIR UPPER	the same, where the work tree was not
+ *						looked through
  *	live WORKSPACE TASK STATE GITDIR UPPER	the same, where the task goes on afterwards: then
  *						a new snapshot is taken and kept
  *	held STATE				what is held, one line each: id kind path key reason
@@ -78,7 +80,9 @@ static int report(const struct git_commit_result *result, uint64_t start_ns)
 	return 0;
 }
 
-static int commit(char **words, struct git_snapshot *snapshot, bool is_final)
+enum moment { LAST, LAST_UNLOOKED, BETWEEN };
+
+static int commit(char **words, struct git_snapshot *snapshot, enum moment moment)
 {
 	int task_fd = open_directory(words[1]), state_fd = open_directory(words[2]);
 	struct git_cover cover = { .path = words[3],
@@ -93,7 +97,8 @@ static int commit(char **words, struct git_snapshot *snapshot, bool is_final)
 				     .task = base_name(words[1]),
 				     .task_fd = task_fd,
 				     .state_fd = state_fd,
-				     .is_final = is_final };
+				     .is_final = moment != BETWEEN,
+				     .holds_index = moment == LAST_UNLOOKED };
 	struct git_commit_result result;
 	uint64_t start_ns;
 
@@ -108,7 +113,7 @@ static int commit(char **words, struct git_snapshot *snapshot, bool is_final)
 	if (git_commit_run(&commit, &arena, &result, &error) < 0)
 		return -1;
 	(void)report(&result, start_ns);
-	if (is_final)
+	if (moment != BETWEEN)
 		return 0;
 	if (git_renew(&cover, 1, snapshot ? snapshot : &loaded, result.deferred, &arena, &next,
 		      &error) < 0)
@@ -143,7 +148,7 @@ static int run(char **words)
 
 	if (take(words[3], &snapshot) < 0 || run_command(words + 6) < 0)
 		return -1;
-	return commit(words, &snapshot, true);
+	return commit(words, &snapshot, LAST);
 }
 
 static int keep(char **words)
@@ -237,9 +242,11 @@ int main(int argc, char **argv)
 	else if (strcmp(word, "snapshot") == 0 && argc == 4)
 		result = keep(argv + 2);
 	else if (strcmp(word, "commit") == 0 && argc == 7)
-		result = commit(argv + 2, NULL, true);
+		result = commit(argv + 2, NULL, LAST);
+	else if (strcmp(word, "unlooked") == 0 && argc == 7)
+		result = commit(argv + 2, NULL, LAST_UNLOOKED);
 	else if (strcmp(word, "live") == 0 && argc == 7)
-		result = commit(argv + 2, NULL, false);
+		result = commit(argv + 2, NULL, BETWEEN);
 	else if (strcmp(word, "time") == 0 && argc == 4)
 		result = time_snapshots(argv + 2);
 	else if (strcmp(word, "pack") == 0 && argc >= 4)
