@@ -314,6 +314,17 @@ static void enter(struct search *search, const char *folder, const char *name)
 		search->folders[search->folder_count++] = path;
 }
 
+/* Some file systems do not tell it with the name. */
+static bool is_directory(const struct directory *directory, const char *name)
+{
+	struct stat status;
+
+	if (directory->type != DT_UNKNOWN)
+		return directory->type == DT_DIR;
+	return fstatat(directory->fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISDIR(status.st_mode);
+}
+
 static void look_into(struct search *search, const char *folder)
 {
 	struct directory CLEANUP_DIRECTORY directory;
@@ -326,7 +337,7 @@ static void look_into(struct search *search, const char *folder)
 			search->found->is_cut = true;
 			return;
 		}
-		if (directory.type == DT_DIR)
+		if (is_directory(&directory, name))
 			enter(search, folder, name);
 		else if (secret_of_name(parent, name) != SECRET_NONE)
 			consider(search, join(search, folder, name));
