@@ -1,14 +1,11 @@
 /*
  * Memory that is about to be used, taken at one blow: a fault for each page of it is a trap, which
  * in a virtual machine without hardware support costs as much as ten system calls. Only speed
- * depends on it: a kernel before Linux 5.14 (MADV_POPULATE_*, madvise(2)) takes the faults.
+ * depends on it: a kernel before Linux 5.14 (MADV_POPULATE_WRITE, madvise(2)) takes the faults.
  */
 #pragma once
 
 #include <stddef.h>
-
-/* The code and constants of this program, from the page cache. */
-void prefault_image(void);
 
 /* So much of the stack below the caller's frame, within what the kernel gives at the exec. */
 void prefault_stack(size_t bytes);

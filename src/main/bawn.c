@@ -49,7 +49,6 @@ int main(int argc, char **argv)
 		complain("the limit of the stack is too small; at least: ulimit -s 256");
 		return 125;
 	}
-	prefault_image();
 	prefault_stack(STACK_USED_BYTES);
 	/* a caller that ignores SIGCHLD would keep us from waiting for our children */
 	(void)signal(SIGCHLD, SIG_DFL);
