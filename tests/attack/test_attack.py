@@ -8,6 +8,7 @@ import csv
 import ctypes
 import os
 import pty
+import random
 import shutil
 import socket
 import subprocess
@@ -773,7 +774,12 @@ def test_HC16_replaced_cache(world):
     """Directories of the state that were replaced by links between two runs are not followed."""
     bawn(world, "/bin/true")
     replaced = 0
-    for path in sorted(p for p in world.state.rglob("*") if p.is_dir() and not p.is_symlink()):
+    paths = sorted(p for p in world.state.rglob("*") if p.is_dir() and not p.is_symlink())
+    # deep ones are many, and much the same: some of them, but all in `make soak`
+    deep = [p for p in paths if len(p.relative_to(world.state).parts) > 3]
+    left_out = [] if os.environ.get("BAWN_SOAK") else \
+        random.Random(len(deep) // 100).sample(deep, max(0, len(deep) - 16))
+    for path in sorted(set(paths) - set(left_out)):
         # the kernel's own scratch directory of an overlay is made anew by each mount
         if "work/work" in str(path) or not path.exists() or path.is_symlink():
             continue

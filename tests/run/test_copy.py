@@ -55,7 +55,7 @@ class Etc:
 
     def settle(self, *targets):
         """What changed a moment ago is bound and not copied yet."""
-        assert eventually(lambda: all(self.plan().get(target) == "copy" for target in targets), 15)
+        assert eventually(lambda: all(self.plan().get(target) == "copy" for target in targets))
 
     def sh(self, script, *options):
         return self.place.sh(script, *options, prefix=self.prefix)

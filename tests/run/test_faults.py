@@ -23,13 +23,13 @@ __all__ = ["place"]
 
 ERRORS = [errno.ENOSYS, errno.EPERM, errno.ENOMEM, errno.EINTR]
 SOAK = bool(os.environ.get("BAWN_SOAK"))
-# of each kind of start; about 12 s
-SAMPLE = int(os.environ.get("BAWN_FAULTS", "64"))
+# of each kind of start; about 9 s
+SAMPLE = int(os.environ.get("BAWN_FAULTS", "48"))
 # root's are others
 SEED = int(os.environ.get("BAWN_SEED", "20240229")) + IS_ROOT
 # "2/4": the second of four parts of a complete run, which may run side by side
 PART, PARTS = map(int, os.environ.get("BAWN_PART", "1/1").split("/"))
-LIMIT_S = 10
+LIMIT_S = 30
 
 NUMBERS = {"brk": 12, "exit": 60, "exit_group": 231, "rt_sigreturn": 15, "fcntl": 72, "execve": 59,
            "execveat": 322, "umask": 95, "clock_gettime": 228}
@@ -234,7 +234,7 @@ def check_faults(lab, what, sample=SAMPLE):
           f"{time.monotonic() - began:.0f} s")
     assert not complaints, f"{len(complaints)} of {met}:\n" + "\n".join(complaints)
     # a call that a run makes or does not, as it is faster or slower than another process
-    assert missed <= max(1, met // 20), f"{missed} faults were not met beside {met}"
+    assert missed <= max(3, met // 10), f"{missed} faults were not met beside {met}"
     assert refused > met // 4, "hardly any fault was felt: the injector does not work"
 
 
