@@ -6,6 +6,7 @@
 #include "broker/effective.h"
 #include "broker/state.h"
 #include "broker/sweeping_file.h"
+#include "workspace/sweep_name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,30 +19,49 @@
 
 /* --- what is looked through, and what not */
 
-/* Of a workspace for which a layer or a copy stands nothing is on the host. */
-static bool is_in_place(const struct policy *policy)
+/* An option named settings or a repository as such: they are the task's to write. */
+static bool is_lifted(const struct view_path *row, const char *workspace)
 {
-	const struct view_path *row = view_lookup(&policy->view, policy->workspace);
+	bool is_exact;
+	const struct sweep_name *name =
+		sweep_name_find(SWEEP_IN_TREE, path_name(row->target), &is_exact);
 
-	return row && row->class == PATH_WRITE && strcmp(row->source, row->target) == 0;
+	return strcmp(row->target, workspace) != 0 && name && name->class <= SWEEP_SETTINGS;
 }
 
-/* No task writes there in place, or is meant to. */
+/* Of a workspace for which a layer or a copy stands, only what is shown in it may be. */
+static bool is_in_place(const struct policy *policy)
+{
+	for (size_t i = 0; i < policy->view.count; i++) {
+		const struct view_path *row = &policy->view.paths[i];
+
+		if (row->class == PATH_WRITE && strcmp(row->source, row->target) == 0 &&
+		    path_is_under(row->target, policy->workspace) &&
+		    !is_lifted(row, policy->workspace))
+			return true;
+	}
+	return false;
+}
+
+/* No task writes there in place, or it is meant to. */
 static bool is_kept_away(const struct view_path *row, const char *workspace)
 {
 	switch (row->class) {
-	case PATH_WRITE:
-		/* an option's word: it is the task's to write, settings or not */
-		return row->inode && path_is_under(row->target, workspace) &&
-		       strcmp(row->target, workspace) != 0;
 	case PATH_GIT:
 	case PATH_PROTECT:
-	case PATH_READ:
 	case PATH_HIDE:
-		return row->inode && path_is_under(row->target, workspace);
+		break;
+	case PATH_READ:
+		/* something in it may be written all the same */
+		return false;
+	case PATH_WRITE:
+		if (!is_lifted(row, workspace))
+			return false;
+		break;
 	default:
 		return false;
 	}
+	return row->inode && path_is_under(row->target, workspace);
 }
 
 static int find_covered(struct sweeping *sweeping)

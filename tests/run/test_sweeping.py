@@ -122,6 +122,15 @@ def test_an_option_lifts_it(place):
     assert (place.work / ".vscode/tasks.json").read_text() == "x\n"
 
 
+@pytest.mark.parametrize("options", [["--write", "src"], ["--read-only", "--write", "src"],
+                                     ["--stage", "--write", "src"]])
+def test_what_is_shown_to_be_written_is_looked_through(place, options):
+    (place.work / "src").mkdir()
+    ran = place.sh("mkdir -p src/a/.vscode; git init -q src/n", "--json", *options)
+    assert ran.status == 0 and set(below(place, ran.result)) == {"src/a/.vscode", "src/n/.git"}, ran
+    assert not (place.work / "src/n/.git").exists()
+
+
 def test_hostile_trees(place):
     ran = place.sh("ln -s /etc .git; mkfifo .envrc; ln -s loop .claude; mkdir .vscode; "
                    "mkfifo $(seq -f .vscode/%g 600); mkdir -m 0 shut; mkdir -p lock/.idea; "
@@ -443,7 +452,7 @@ class Watcher:
     def see(self):
         """Two whole rounds from now on."""
         before = self.rounds
-        assert eventually(lambda: self.rounds >= before + 2)
+        assert eventually(lambda: self.rounds >= before + 2, 3 * LIMIT_S)
 
 
 def test_a_watcher_runs_nothing_of_an_action_that_is_over(place):
