@@ -354,7 +354,7 @@ def test_second_interrupt_ends(place):
 
 
 def test_term_ends_after_the_grace(place):
-    child = ready(place, f"trap '' INT TERM HUP; {WAIT}")
+    child = ready(place, f"trap '' INT TERM HUP; {WAIT}", "--grace", "1s")
     child.send_signal(signal.SIGTERM)
     assert finish(child) == 128 + signal.SIGKILL
     place.assert_nothing_left()
