@@ -26,9 +26,9 @@ static const struct option options[] = {
 
 /* True on every host: what a run does not hold with this build. */
 static const char *const build_gaps[] = {
-	"git hooks, git config and their kin that a task plants in a repository deeper in the "
-	"workspace, or in a new one, are not held back yet: the host's own git would run them "
-	"later",
+	"repositories, hooks and settings of editors that a task plants in the workspace are taken "
+	"out of it when an action is over: while one runs, a program of the host that goes in "
+	"there can run them (not with --stage)",
 };
 
 static int take(void *context, const struct option *option, const char *value, struct error *error)

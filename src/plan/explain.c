@@ -354,6 +354,21 @@ static void explain_read(struct maker *maker)
 	    "up time) are not held back");
 }
 
+/* A layer in the workspace's place has nothing that lies on the host meanwhile. */
+static void say_what_waits(struct maker *maker)
+{
+	const struct policy *policy = maker->policy;
+	const struct view_path *row = view_lookup(&policy->view, policy->workspace);
+
+	if (!row || row->class != PATH_WRITE)
+		return;
+	say_absent(maker, EXPLAIN_WRITE, LAYER_MOUNT,
+		   "gap: new files in the workspace that a program of the host runs or obeys "
+		   "(another repository, its hooks and configuration, editor tasks, agents' "
+		   "settings, direnv) lie there while a command runs. When it is over they are "
+		   "taken out and wait for `bawn review`; --stage leaves no such time");
+}
+
 static void explain_write(struct maker *maker)
 {
 	const enum explain_question write = EXPLAIN_WRITE;
@@ -395,12 +410,7 @@ static void explain_write(struct maker *maker)
 	    "nothing else: all other paths are read-only mounts or absent");
 	say(maker, write, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
 	    "no set-id bits, no device nodes, no extended flags of files");
-	say_absent(maker, write, LAYER_MOUNT,
-		   "gap of this build: new files in the workspace that a program of the host runs "
-		   "or obeys later (git hooks and configuration of a repository deeper in the tree "
-		   "or of a new one, new editor tasks and agents' settings, direnv) are not held "
-		   "back yet; the well-known ones are named after the run: look at them before you "
-		   "use those programs there");
+	say_what_waits(maker);
 }
 
 static void explain_connect(struct maker *maker)

@@ -61,7 +61,7 @@ def test_options_are_in_the_answers(place):
 
 def test_gaps_are_told(place):
     found = answers(place)
-    assert holds(found["write"], "absent", "git hooks")
+    assert holds(found["write"], "absent", "taken out and wait for `bawn review`")
     assert holds(found["record"], "exact", "on record before it starts")
     assert holds(answers(place, "--no-trace")["record"], "absent", "nothing is recorded")
     assert holds(found["resources"], "absent", "wall clock: none; --timeout sets one")
