@@ -6,8 +6,10 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "workspace/host.h"
 #include "workspace/policy_file.h"
+#include "workspace/root.h"
 
 #include <errno.h>
 
@@ -22,6 +24,7 @@ struct checking {
 	const char *path;
 	struct policy_file file;
 	struct document_faults faults;
+	const char *workspace; /* in which it lies, seen from here; NULL: in none */
 	bool json;
 };
 
@@ -60,6 +63,12 @@ static void print_text(const struct checking *checking, struct buffer *buffer)
 		return;
 	}
 	print_missing(checking, buffer);
+	if (checking->workspace) {
+		buffer_visible(buffer, checking->path);
+		buffer_text(buffer, ": not to be used from here: it lies in the workspace ");
+		buffer_visible(buffer, checking->workspace);
+		buffer_text(buffer, ", where a task could have written it\n");
+	}
 	buffer_visible(buffer, checking->path);
 	buffer_format(buffer, ": a policy with %zu statements\n", checking->file.document.count);
 }
@@ -82,6 +91,7 @@ static void print_json(const struct checking *checking, struct buffer *buffer)
 	json_unsigned(&json, "version", 1);
 	json_string(&json, "file", checking->path);
 	json_bool(&json, "valid", !faults->count);
+	json_string(&json, "in_workspace", checking->workspace);
 	json_array(&json, "faults");
 	for (size_t i = 0; i < faults->count && i < DOCUMENT_LIMIT_FAULTS; i++) {
 		json_place(&json, faults->rows[i].line, faults->rows[i].column);
@@ -106,6 +116,17 @@ static void print_json(const struct checking *checking, struct buffer *buffer)
 	buffer_text(buffer, "\n");
 }
 
+/* Whether a run from here would refuse it for its place. */
+static void look_at_place(struct checking *checking, const struct host *host)
+{
+	struct error ignored = ERROR_NONE;
+	struct root root;
+
+	if (root_find(host, NULL, NULL, checking->arena, &root, &ignored) == 0 &&
+	    path_is_under(checking->file.path, root.path))
+		checking->workspace = root.path;
+}
+
 /* What is said of the text goes to standard output: it is the answer, right or wrong. */
 static int check(struct checking *checking, struct buffer *text)
 {
@@ -120,6 +141,8 @@ static int check(struct checking *checking, struct buffer *text)
 		complain(error.message);
 		return result == -EBADMSG || result == -ENOMEM ? 125 : 1;
 	}
+	if (!checking->faults.count)
+		look_at_place(checking, &host);
 	if (checking->json)
 		print_json(checking, text);
 	else

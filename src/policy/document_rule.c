@@ -417,35 +417,45 @@ static void check_danger(struct document_reading *reading, const struct document
 			       document_key(rule->key)->path, rule->text, danger);
 }
 
+static bool hides(const struct document_statement *by, const struct document_statement *rule)
+{
+	return by->text[0] == '/' && name_covers(by->text, rule->text);
+}
+
+static bool names_host(const struct document_statement *by, const struct document_statement *rule)
+{
+	return document_host_covers(by->text, rule->text);
+}
+
+static bool names_more_hosts(const struct document_statement *by,
+			     const struct document_statement *rule)
+{
+	return strcmp(by->text, rule->text) != 0 && document_host_covers(by->text, rule->text);
+}
+
+static bool names_it(const struct document_statement *by, const struct document_statement *rule)
+{
+	return strcmp(by->text, rule->text) == 0;
+}
+
+static bool passes_it(const struct document_statement *by, const struct document_statement *rule)
+{
+	return strcmp(by->text, rule->name) == 0;
+}
+
 /* What beats a rule wherever it speaks. */
-static const char *beats(const struct document_statement *by, const struct document_statement *rule)
-{
-	bool shows = rule->key == DOCUMENT_READ || rule->key == DOCUMENT_WRITE;
-
-	if (by->key == DOCUMENT_HIDE && shows && by->text[0] == '/')
-		return name_covers(by->text, rule->text) ? "hides it, and hiding beats showing" :
-							   NULL;
-	if (by->key == DOCUMENT_NET_DENY && rule->key == DOCUMENT_NET_ALLOW && !is_narrowed(by))
-		return document_host_covers(by->text, rule->text) ?
-			       "denies it, and deny beats allow" :
-			       NULL;
-	if (by->key == DOCUMENT_EXEC_DENY && rule->key == DOCUMENT_EXEC_ALLOW)
-		return strcmp(by->text, rule->text) == 0 ? "denies it, and deny beats allow" : NULL;
-	if (by->key == DOCUMENT_NET_ALLOW && rule->key == DOCUMENT_NET_ALLOW && !is_narrowed(by))
-		return strcmp(by->text, rule->text) != 0 &&
-				       document_host_covers(by->text, rule->text) ?
-			       "allows all of it" :
-			       NULL;
-	if (by->key == DOCUMENT_PASS && rule->key == DOCUMENT_SET)
-		return strcmp(by->text, rule->name) == 0 ? "passes the caller's value" : NULL;
-	return NULL;
-}
-
-static bool may_beat(enum document_key key)
-{
-	return key == DOCUMENT_HIDE || key == DOCUMENT_NET_DENY || key == DOCUMENT_EXEC_DENY ||
-	       key == DOCUMENT_NET_ALLOW || key == DOCUMENT_PASS;
-}
+static const struct beating {
+	enum document_key by, rule;
+	bool (*beats)(const struct document_statement *by, const struct document_statement *rule);
+	const char *why;
+} beatings[] = {
+	{ DOCUMENT_HIDE, DOCUMENT_READ, hides, "hides it, and hiding beats showing" },
+	{ DOCUMENT_HIDE, DOCUMENT_WRITE, hides, "hides it, and hiding beats showing" },
+	{ DOCUMENT_NET_DENY, DOCUMENT_NET_ALLOW, names_host, "denies it, and deny beats allow" },
+	{ DOCUMENT_NET_ALLOW, DOCUMENT_NET_ALLOW, names_more_hosts, "allows all of it" },
+	{ DOCUMENT_EXEC_DENY, DOCUMENT_EXEC_ALLOW, names_it, "denies it, and deny beats allow" },
+	{ DOCUMENT_PASS, DOCUMENT_SET, passes_it, "passes the caller's value" },
+};
 
 static int compare_details(const struct document_statement *a, const struct document_statement *b)
 {
@@ -524,21 +534,41 @@ static void check_repeated(struct document_reading *reading)
 				       sorted[i - 1]->rule.line);
 }
 
-static void check_beaten(struct document_reading *reading)
+/* The rules of the key, in an array of the arena; NULL where there is none. */
+static const struct document_statement **rules_of(struct document_reading *reading,
+						  enum document_key key, size_t *ret_count)
 {
 	const struct document *document = reading->document;
+	const struct document_statement **rules = NULL;
 
-	for (size_t i = 0; i < document->count; i++) {
-		if (!may_beat(document->statements[i].key))
-			continue;
-		for (size_t j = 0; j < document->count && document_goes_on(reading); j++) {
-			const char *why =
-				i == j ? NULL :
-					 beats(&document->statements[i], &document->statements[j]);
+	*ret_count = 0;
+	for (size_t i = 0; i < document->count; i++)
+		if (document->statements[i].key == key)
+			++*ret_count;
+	if (*ret_count)
+		rules = arena_array(reading->arena, *ret_count, sizeof(*rules));
+	*ret_count = 0;
+	for (size_t i = 0; rules && i < document->count; i++)
+		if (document->statements[i].key == key)
+			rules[(*ret_count)++] = &document->statements[i];
+	return rules;
+}
 
-			if (why)
-				unreachable(reading, &document->statements[j],
-					    &document->statements[i], why);
+static void check_beaten(struct document_reading *reading)
+{
+	for (size_t row = 0; row < sizeof(beatings) / sizeof(beatings[0]); row++) {
+		const struct beating *beating = &beatings[row];
+		size_t by_count, rule_count;
+		const struct document_statement **by = rules_of(reading, beating->by, &by_count);
+		const struct document_statement **rules =
+			by_count ? rules_of(reading, beating->rule, &rule_count) : NULL;
+
+		for (size_t i = 0; rules && i < by_count; i++) {
+			if (is_narrowed(by[i]))
+				continue;
+			for (size_t j = 0; j < rule_count && document_goes_on(reading); j++)
+				if (by[i] != rules[j] && beating->beats(by[i], rules[j]))
+					unreachable(reading, rules[j], by[i], beating->why);
 		}
 	}
 }

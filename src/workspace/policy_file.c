@@ -96,10 +96,13 @@ static int read_file(const struct host *host, const char *path, struct arena *ar
 		result = check_directory(host, file->path, arena, error);
 	if (result < 0)
 		return result;
-	text = arena_allocate(arena, OUTLINE_LIMIT_BYTES + 2);
-	length = text ? fd_read_all(fd, text, OUTLINE_LIMIT_BYTES + 1) : -ENOMEM;
+	text = arena_allocate(arena, (size_t)status.st_size + 2);
+	length = text ? fd_read_all(fd, text, (size_t)status.st_size + 1) : -ENOMEM;
 	if (length < 0)
 		return error_errno(error, (int)length, "the policy file %s", file->path);
+	if (length != status.st_size)
+		return error_set(error, EAGAIN, "the policy file %s changes while it is read",
+				 file->path);
 	file->text = text;
 	file->length = (size_t)length;
 	return 0;

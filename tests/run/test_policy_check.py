@@ -112,6 +112,15 @@ exceptions: [{command: git push, owner: me, reason: releases, expires: 2026-12-3
                           "isolation.floor", "workspace"}
 
 
+def test_a_place_that_a_run_would_refuse_is_told(place, folder):
+    path = write(folder, "version: 1\n")
+    ran = check(place.work, str(path))
+    assert ran.returncode == 0 and "not to be used from here" not in ran.stdout, ran
+    ran = check(folder, "policy.yaml")
+    assert ran.returncode == 0 and f"it lies in the workspace {folder}" in ran.stdout, ran
+    assert json.loads(check(folder, "--json", "policy.yaml").stdout)["in_workspace"] == str(folder)
+
+
 def test_a_file_that_others_could_change_is_no_policy(folder):
     good = "version: 1\n"
     for mode, word in ((0o602, "everybody"), (0o666, "everybody")):

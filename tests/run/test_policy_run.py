@@ -239,6 +239,12 @@ def test_a_workspace_that_is_read_only_or_staged(place, policy):
     assert place.sh("echo x > kept", "--policy", path, "--read-only").status != 0
 
 
+@pytest.mark.parametrize("preset", ["review", "quarantine"])
+def test_what_is_said_of_a_preset_is_so(place, preset):
+    ran = bawn(place, "verify", "--quick", "--preset", preset)
+    assert ran.returncode == 0 and ", 0 failed" in ran.stdout, ran
+
+
 def test_presets(place):
     assert place.run("--preset", "develop", "--", "true").status == 0
     ran = place.sh("echo $CI", "--preset", "ci")
