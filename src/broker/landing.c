@@ -7,6 +7,7 @@
 #include "broker/effective.h"
 #include "broker/staging.h"
 #include "ipc/codec.h"
+#include "isolate/box.h"
 #include "plan/plan.h"
 #include "workspace/git_commit.h"
 #include "workspace/git_find.h"
@@ -99,6 +100,42 @@ static bool has_layers(const struct plan *plan)
 	return false;
 }
 
+/* Directories in which git makes a file, or renames one, for most of what it does. */
+static int64_t stamp_of(int fd)
+{
+	static const char *const names[] = { ".",	   "objects",	"objects/pack",
+					     "refs/heads", "refs/tags", "refs/remotes/origin" };
+	int64_t newest = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct stat status;
+		int64_t changed_ns;
+
+		if (fstatat(fd, names[i], &status, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		changed_ns = (int64_t)status.st_ctim.tv_sec * 1000000000 + status.st_ctim.tv_nsec;
+		newest = changed_ns > newest ? changed_ns : newest;
+	}
+	return newest;
+}
+
+/* True where one is another than at the last time. */
+static bool take_stamps(struct landing *landing)
+{
+	bool is_changed = false;
+
+	if (!landing->stamps)
+		landing->stamps =
+			arena_array(&landing->arena, landing->count, sizeof(*landing->stamps));
+	for (size_t i = 0; landing->stamps && i < landing->count; i++) {
+		int64_t stamp = stamp_of(landing->covers[i].fd);
+
+		is_changed |= stamp != landing->stamps[i];
+		landing->stamps[i] = stamp;
+	}
+	return is_changed;
+}
+
 int landing_begin(struct landing *landing, const struct effective *effective, int task_fd,
 		  struct error *error)
 {
@@ -117,6 +154,8 @@ int landing_begin(struct landing *landing, const struct effective *effective, in
 	if (result == 0)
 		result = git_snapshot_take(landing->covers, landing->count,
 					   &landing->snapshot_arena, &landing->snapshot, error);
+	if (result == 0)
+		(void)take_stamps(landing);
 	/* nothing of the task has run: there is nothing to land */
 	if (result < 0)
 		landing_end(landing);
@@ -229,24 +268,72 @@ static int tell(const struct git_commit_result *landed, struct arena *arena,
 }
 
 /* The task goes on, from what it sees now. */
-static int renew(struct landing *landing, const bool *deferred, struct error *error)
+static void go_on(struct landing *landing, struct git_snapshot next, struct arena arena)
 {
-	struct arena arena = { 0 };
-	struct git_snapshot next;
-	int result = git_renew(landing->covers, landing->count, &landing->snapshot, deferred,
-			       &arena, &next, error);
-
-	if (result < 0) {
-		arena_free(&arena);
-		return result;
-	}
 	git_snapshot_close(&landing->snapshot);
 	arena_free(&landing->snapshot_arena);
 	landing->snapshot_arena = arena;
 	landing->snapshot = next;
 	landing->is_kept = false;
 	(void)landing_work(landing);
-	return 0;
+}
+
+static int renew(struct landing *landing, const bool *deferred, struct error *error)
+{
+	struct arena arena = { 0 };
+	struct git_snapshot next;
+	int result;
+
+	(void)take_stamps(landing);
+	result = git_renew(landing->covers, landing->count, &landing->snapshot, deferred, &arena,
+			   &next, error);
+	if (result < 0)
+		arena_free(&arena);
+	else
+		go_on(landing, next, arena);
+	return result;
+}
+
+static int look_anew(const struct landing *landing, struct box *box, struct error *error)
+{
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < landing->count; i++) {
+		struct box_cover cover = { .class = PATH_OBJECTS,
+					   .target = landing->covers[i].path };
+
+		result = box_mask(box, &cover, 1, error);
+	}
+	return result;
+}
+
+/*
+ * The snapshot first: what the host does between the two is then seen as done meanwhile. With the
+ * old view and a new snapshot, a commit of the host's would be lost.
+ */
+void landing_look_again(struct landing *landing, struct box *box)
+{
+	bool *deferred = NULL;
+	struct arena arena = { 0 };
+	struct git_snapshot next;
+	struct error ignored = ERROR_NONE;
+
+	if (landing->git_fd < 0 || !take_stamps(landing) || landing_has_news(landing))
+		return;
+	deferred = arena_array(&arena, landing->count, sizeof(*deferred));
+	if (!deferred || git_renew(landing->covers, landing->count, &landing->snapshot, deferred,
+				   &arena, &next, &ignored) < 0) {
+		arena_free(&arena);
+		return;
+	}
+	for (size_t i = 0; i < landing->count; i++)
+		(void)git_upper_show_objects(landing->covers[i].upper_fd, &arena, &ignored);
+	if (look_anew(landing, box, &ignored) == 0) {
+		go_on(landing, next, arena);
+		return;
+	}
+	git_snapshot_close(&next);
+	arena_free(&arena);
 }
 
 static int commit(struct landing *landing, bool is_final, struct arena *arena,

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct box;
 struct effective;
 struct error;
 struct state;
@@ -28,7 +29,8 @@ struct landing {
 	size_t count;
 	struct arena snapshot_arena; /* of the snapshot alone: there is one after each action */
 	struct git_snapshot snapshot;
-	int git_fd; /* the task's git directory; -1: there is nothing to land */
+	int64_t *stamps; /* of the covers: when the host's was changed, as far as it is looked at */
+	int git_fd;	 /* the task's git directory; -1: there is nothing to land */
 	bool is_kept;
 	bool holds_index; /* the workspace was not looked through (broker/sweeping.h) */
 };
@@ -58,6 +60,13 @@ enum landing_moment {
 int landing_run(struct landing *landing, enum landing_moment moment, struct arena *arena,
 		struct change **ret_changes, size_t *ret_count, struct error *error)
 	__attribute__((warn_unused_result));
+
+/*
+ * Before an action of a live task, while nothing of the task runs: where the host changed a git
+ * directory since the last one, the box's overlay looks at it again, and what the task does from
+ * here on is compared with what the host has now. It changes nothing where it cannot be done.
+ */
+void landing_look_again(struct landing *landing, struct box *box);
 
 void landing_end(struct landing *landing);
 

@@ -262,6 +262,14 @@ static size_t count_jobs(const struct task *task)
 	return count;
 }
 
+static bool is_idle(const struct live *live)
+{
+	for (unsigned i = 0; i < STRAYS_LIMIT; i++)
+		if (live->strays[i].watch.ready && live->strays[i].watch.fd >= 0)
+			return false;
+	return !live->task.jobs;
+}
+
 static int on_exec(struct operate *operate, struct control_peer *peer, struct control_exec *exec,
 		   struct error *error)
 {
@@ -308,6 +316,8 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 	watchdog_wake(&live->enforce.watchdog);
 	control_set_context(peer, &mine->word);
 	live->idle.at_ns = 0;
+	if (is_idle(live))
+		landing_look_again(&live->task.landing, &live->task.box);
 	result = job_announce(&mine->job, &live->task, &options);
 	/* the client has looked at its terminal's type */
 	if (mine->exec.request.flags & CONTROL_PROGRESS)

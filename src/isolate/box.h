@@ -169,7 +169,11 @@ void box_kill_family(struct box *box, uint64_t family);
 
 /* A name in a tree that is written in place, to be covered again. */
 struct box_cover {
-	enum path_class class; /* PATH_HIDE: a mask; others: bound to itself, read-only */
+	/*
+	 * PATH_HIDE: a mask; PATH_OBJECTS: nothing is covered, and the overlay of the git directory
+	 * forgets what it remembers of the host's names; others: bound to itself, read-only
+	 */
+	enum path_class class;
 	const char *target;    /* clean path inside of the box */
 	const char *root;      /* target of the writable row that it lies in */
 	bool covered;	       /* given back: it was uncovered, and is covered now */

@@ -291,10 +291,21 @@ static int cover_once(const struct mask *mask, const struct box_cover *cover)
 	return result == -ENOENT ? -EAGAIN : result;
 }
 
+/* What the host changed below an overlay is seen by look-ups that are made anew. */
+static int look_anew(const struct mask *mask, const struct box_cover *cover)
+{
+	int CLEANUP_FD fd = mount_open_in(mask->root_fd, cover->target, O_PATH | O_DIRECTORY);
+	int result = fd < 0 ? fd : mount_look_anew(fd);
+
+	return result < 0 ? error_errno(mask->error, result, "%s", cover->target) : 0;
+}
+
 static int cover_one(const struct mask *mask, struct box_cover *cover)
 {
 	int result = -EAGAIN;
 
+	if (cover->class == PATH_OBJECTS)
+		return look_anew(mask, cover);
 	for (unsigned i = 0; i < MASK_LIMIT_ATTEMPTS && result == -EAGAIN; i++)
 		result = cover_once(mask, cover);
 	if (result == -ELOOP)

@@ -122,6 +122,18 @@ int mount_idmap(int tree_fd, int user_namespace_fd)
 		       0;
 }
 
+int mount_look_anew(int fd)
+{
+	int context = fspick(fd, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC), result = 0;
+
+	if (context < 0)
+		return -errno;
+	if (fsconfig(context, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+		result = -errno;
+	(void)close(context);
+	return result;
+}
+
 int mount_attach(int tree_fd, int target_fd)
 {
 	return move_mount(tree_fd, "", target_fd, "",

@@ -51,6 +51,12 @@ int mount_restrict(int tree_fd, unsigned flags);
 /* Gives a detached tree an id map by the user namespace (mount_setattr(2), Linux 5.12; root). */
 int mount_idmap(int tree_fd, int user_namespace_fd);
 
+/*
+ * Has the file system at an O_PATH descriptor forget the names that nobody has open, as a remount
+ * without a change does (Linux 5.2): an overlay looks at its layers again.
+ */
+int mount_look_anew(int fd);
+
 /* Attaches a detached tree at an O_PATH descriptor. */
 int mount_attach(int tree_fd, int target_fd);
 

@@ -36,12 +36,6 @@ static bool is_ref(const char *path)
 	return strncmp(path, "refs/", 5) == 0 || strstr(path, "/refs/");
 }
 
-/* What is in the host's store by now, or not: neither is compared again. */
-static bool is_object(const char *path)
-{
-	return !is_ref(path) && (strncmp(path, "objects/", 8) == 0 || strstr(path, "/objects/"));
-}
-
 static bool is_config(const char *path)
 {
 	const char *name = last_name(path);
@@ -255,7 +249,8 @@ static int renew_part(struct renewal *renewal, struct error *error)
 	for (size_t i = 0; result == 0 && i < renewal->upper.count; i++) {
 		const struct git_upper_entry *entry = &renewal->upper.entries[i];
 
-		if (is_object(entry->path))
+		/* in the host's store by now, or not: neither is compared again */
+		if (git_upper_is_object(entry->path))
 			continue;
 		if (entry->kind == GIT_UPPER_FILE)
 			result = take_file(renewal, entry->path);

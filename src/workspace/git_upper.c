@@ -7,10 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 struct pending {
 	const char *path;
@@ -62,13 +65,14 @@ static enum git_upper_kind kind_of(const struct stat *status)
 	return S_ISLNK(status->st_mode) ? GIT_UPPER_LINK : GIT_UPPER_SPECIAL;
 }
 
+static const char *const opaque_names[] = { "user.overlay.opaque", "trusted.overlay.opaque" };
+
 static bool is_opaque(int fd)
 {
-	static const char *const names[] = { "user.overlay.opaque", "trusted.overlay.opaque" };
 	char value[4];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (fgetxattr(fd, names[i], value, sizeof(value)) == 1 && value[0] == 'y')
+	for (size_t i = 0; i < sizeof(opaque_names) / sizeof(opaque_names[0]); i++)
+		if (fgetxattr(fd, opaque_names[i], value, sizeof(value)) == 1 && value[0] == 'y')
 			return true;
 	return false;
 }
@@ -148,4 +152,52 @@ const struct git_upper_entry *git_upper_find(const struct git_upper *upper, cons
 
 	return upper->count ? bsearch(&key, upper->entries, upper->count, sizeof(key), by_path) :
 			      NULL;
+}
+
+bool git_upper_is_object(const char *path)
+{
+	static const char name[] = "objects";
+	size_t length = strlen(name);
+
+	if (strncmp(path, "refs/", 5) == 0 || strncmp(path, "logs/", 5) == 0)
+		return false;
+	for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+		if (strncmp(at, name, length) == 0 && (!at[length] || at[length] == '/'))
+			return true;
+	return false;
+}
+
+static void show(int upper_fd, const struct git_upper_entry *entry)
+{
+	const char *slash = strrchr(entry->path, '/');
+	char parent[PATH_MAX];
+	int CLEANUP_FD fd = -1;
+
+	if (entry->kind == GIT_UPPER_OPAQUE) {
+		fd = fd_open_beneath(upper_fd, entry->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+		for (size_t i = 0; fd >= 0 && i < sizeof(opaque_names) / sizeof(opaque_names[0]);
+		     i++)
+			(void)fremovexattr(fd, opaque_names[i]);
+		return;
+	}
+	(void)snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - entry->path) : 1,
+		       slash ? entry->path : ".");
+	fd = fd_open_beneath(upper_fd, parent, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	if (fd >= 0)
+		(void)unlinkat(fd, slash ? slash + 1 : entry->path, 0);
+}
+
+int git_upper_show_objects(int upper_fd, struct arena *arena, struct error *error)
+{
+	struct git_upper upper;
+	int result = git_upper_read(upper_fd, arena, &upper, error);
+
+	for (size_t i = 0; result == 0 && i < upper.count; i++) {
+		const struct git_upper_entry *entry = &upper.entries[i];
+
+		if ((entry->kind == GIT_UPPER_GONE || entry->kind == GIT_UPPER_OPAQUE) &&
+		    git_upper_is_object(entry->path))
+			show(upper_fd, entry);
+	}
+	return result;
 }

@@ -45,3 +45,13 @@ int git_upper_read(int upper_fd, struct arena *arena, struct git_upper *ret_uppe
 
 /* NULL where the task left the path alone. */
 const struct git_upper_entry *git_upper_find(const struct git_upper *upper, const char *path);
+
+/* A path of a store of objects: the git directory's own, or a module's. */
+bool git_upper_is_object(const char *path);
+
+/*
+ * Takes the marks away by which a task's layer hides objects of the host's, or directories of them:
+ * what a task removes stays for the host, and what the host adds there the task is to see. For a
+ * layer that nothing of the task uses at the moment; the overlay is to look at it anew.
+ */
+int git_upper_show_objects(int upper_fd, struct arena *arena, struct error *error);

@@ -385,6 +385,28 @@ def test_objects_of_each_action_of_a_live_task(live):
     fsck(live.work)
 
 
+def test_a_live_task_sees_what_the_host_did(live):
+    """Between its actions: new objects, new references, and its own work goes on from there."""
+    plain(live)
+    task = live.begin()
+    ran = live.sh_in(task, EXPORT + "for i in $(seq 40); do echo $i >n; git add n; "
+                                    "git commit -qm $i; done; git gc -q; git branch mine")
+    assert ran.status == 0 and not ran.err, ran
+    for number in range(20):
+        (live.work / "h").write_text(f"host {number}\n")
+        git(live.work, "add", "h")
+        git(live.work, "commit", "-qm", f"host {number}")
+    git(live.work, "branch", "theirs")
+    ran = live.sh_in(task, EXPORT + "git fsck --no-dangling && git log --format=%s -2 theirs && "
+                                    "git update-ref refs/heads/theirs "
+                                    "$(git commit-tree -m on-theirs -p theirs theirs^{tree})")
+    assert ran.status == 0 and "held" not in ran.err, ran
+    assert ran.out == "host 19\nhost 18\n", ran
+    assert git(live.work, "log", "--format=%s", "-2", "theirs").stdout == "on-theirs\nhost 19\n"
+    fsck(live.work)
+    live.verb("task", "end", task)
+
+
 def test_what_a_gc_of_the_host_takes_away_comes_again(place):
     """A task builds on what no reference of the host names: it lands whole."""
     plain(place)

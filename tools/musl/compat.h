@@ -33,6 +33,11 @@ static inline int fsopen(const char *type, unsigned flags)
 	return (int)syscall(SYS_fsopen, type, flags);
 }
 
+static inline int fspick(int directory_fd, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_fspick, directory_fd, path, flags);
+}
+
 static inline int fsconfig(int fd, unsigned command, const char *key, const void *value, int aux)
 {
 	return (int)syscall(SYS_fsconfig, fd, command, key, value, aux);
