@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -133,17 +134,51 @@ static bool is_index_unchanged(struct git_run *run, struct git_area *area, struc
 	       git_index_is_same(start.bytes, start.length, now.bytes, now.length, run->id_bytes);
 }
 
+struct question {
+	struct git_run *run;
+	struct git_area *area;
+};
+
+static bool has_object(void *context, const unsigned char *id)
+{
+	const struct question *question = context;
+	char path[GIT_OBJECT_PATH_BYTES], digits[GIT_OBJECT_PATH_BYTES];
+
+	git_object_path(id, question->run->id_bytes, path);
+	(void)snprintf(digits, sizeof(digits), "%.2s%s", path, path + 3);
+	return git_run_has_object(question->run, question->area, digits);
+}
+
+/* What would make of the host's index one that nothing can be committed from. */
+static const char *missing_of(struct git_run *run, struct git_area *area, struct git_text text,
+			      struct git_text now)
+{
+	struct question question = { run, area };
+
+	if (git_run_is_head_held(run, area))
+		return "the commit that it goes with is held";
+	return git_index_has_all(text.bytes, text.length, now.bytes, now.length, run->id_bytes,
+				 has_object, &question) ?
+		       NULL :
+		       "an object that it names is missing";
+}
+
 static int replace_index(struct git_run *run, struct git_area *area, struct git_piece *item,
 			 struct git_text text)
 {
 	struct git_lock CLEANUP_GIT_LOCK lock = GIT_LOCK_NONE;
 	struct git_text now = { 0 };
 	struct stat status;
+	const char *missing = NULL;
 	int result = git_file_lock(&area->target, item->path, false, &lock);
 
 	if (result == 0)
 		result = git_file_read(area->target.fd, item->path, GIT_INDEX_LIMIT_BYTES,
 				       &run->scratch, &now, &status);
+	if ((result == 0 && !is_same(now, text)) || result == -ENOENT)
+		missing = missing_of(run, area, text, now);
+	if (missing)
+		return git_run_hold(run, area, item, missing);
 	if (result == -ENOENT && !git_run_state(run, area, item->path))
 		return write_text(run, area, item, text, &lock, false);
 	if (result == -ENOENT)

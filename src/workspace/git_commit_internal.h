@@ -102,6 +102,8 @@ int git_run_refs(struct git_run *run, struct git_area *area, struct git_ref_chan
 /* value: an id or "ref: ..."; an id names an object that may be there. */
 bool git_run_has_object(struct git_run *run, struct git_area *area, const char *value);
 int git_run_head(struct git_run *run, struct git_area *area);
+/* HEAD, or the branch that the host's names, is held. */
+bool git_run_is_head_held(struct git_run *run, struct git_area *area);
 int git_run_gone_refs(struct git_run *run, struct git_area *area, struct git_ref_changes *changes);
 int git_run_logs(struct git_run *run, struct git_area *area);
 

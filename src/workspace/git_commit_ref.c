@@ -847,21 +847,28 @@ int git_run_gone_refs(struct git_run *run, struct git_area *area, struct git_ref
 	return result < 0 ? result : set_all(run, area, changes);
 }
 
-/* A log follows its reference: HEAD's that of the branch which it names. */
-static bool is_log_held(struct git_run *run, struct git_area *area, const char *name)
+bool git_run_is_head_held(struct git_run *run, struct git_area *area)
 {
 	struct git_text text;
 	const char *value;
 
-	if (is_held(run, area->prefix, name) || is_held(run, "", name))
+	if (area->is_head_held)
 		return true;
-	if (strcmp(name, "HEAD") == 0 && area->is_head_held)
-		return true;
-	if (strcmp(name, "HEAD") != 0 || git_file_read(area->target.fd, "HEAD", GIT_REF_LIMIT_BYTES,
-						       run->arena, &text, NULL) < 0)
+	if (git_file_read(area->target.fd, "HEAD", GIT_REF_LIMIT_BYTES, run->arena, &text, NULL) <
+	    0)
 		return false;
 	value = git_ref_value(run->arena, text.bytes, text.length, true);
-	return value && strncmp(value, "ref: ", 5) == 0 && is_held(run, "", value + 5);
+	if (!value || strncmp(value, "ref: ", 5) != 0)
+		return false;
+	/* a linked worktree's branches are the repository's */
+	return is_held(run, area->is_worktree ? "" : area->prefix, value + 5);
+}
+
+/* A log follows its reference: HEAD's that of the branch which it names. */
+static bool is_log_held(struct git_run *run, struct git_area *area, const char *name)
+{
+	return is_held(run, area->prefix, name) || is_held(run, "", name) ||
+	       (strcmp(name, "HEAD") == 0 && git_run_is_head_held(run, area));
 }
 
 static int other_log(struct git_run *run, struct git_area *area, struct git_piece *item)

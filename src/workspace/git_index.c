@@ -319,3 +319,51 @@ int git_index_lookup(const void *bytes, size_t length, size_t id_bytes, const ch
 		}
 	return cursor.fault ? -EBADMSG : 0;
 }
+
+/* git's order of paths: by bytes, then the shorter one. */
+static int order_of(const struct cursor *a, const struct cursor *b)
+{
+	size_t shorter = a->path_length < b->path_length ? a->path_length : b->path_length;
+	int order = memcmp(a->path, b->path, shorter);
+
+	return order ? order :
+		       (a->path_length > b->path_length) - (a->path_length < b->path_length);
+}
+
+/* Of one that is only announced (git add -N) there is no content: git knows that object itself. */
+static bool is_empty_blob(const struct cursor *cursor)
+{
+	static const unsigned char sha1_id[] = { 0xe6, 0x9d, 0xe2, 0x9b, 0xb2, 0xd1, 0xd6,
+						 0x43, 0x4b, 0x8b, 0x29, 0xae, 0x77, 0x5a,
+						 0xd8, 0xc2, 0xe4, 0x8c, 0x53, 0x91 };
+	static const unsigned char sha256_id[] = { 0x47, 0x3a, 0x0f, 0x4c, 0x3b, 0xe8, 0xa9, 0x36,
+						   0x81, 0xa2, 0x67, 0xe3, 0xb1, 0xe9, 0xa7, 0xdc,
+						   0xda, 0x11, 0x85, 0x43, 0x6f, 0xe1, 0x41, 0xf7,
+						   0x74, 0x91, 0x20, 0xa3, 0x03, 0x72, 0x18, 0x13 };
+
+	return memcmp(cursor->id, cursor->id_bytes == SHA1_BYTES ? sha1_id : sha256_id,
+		      cursor->id_bytes) == 0;
+}
+
+bool git_index_has_all(const void *bytes, size_t length, const void *known, size_t known_length,
+		       size_t id_bytes, git_index_ask *ask, void *context)
+{
+	struct cursor cursor, other;
+	bool has_other;
+
+	if (!begin(&cursor, bytes, length, id_bytes))
+		return false;
+	has_other = known && begin(&other, known, known_length, id_bytes) && next(&other);
+	while (next(&cursor)) {
+		while (has_other && order_of(&other, &cursor) < 0)
+			has_other = next(&other);
+		if (has_other && order_of(&other, &cursor) == 0 &&
+		    memcmp(other.id, cursor.id, id_bytes) == 0)
+			continue;
+		if ((cursor.mode & 0170000) == 0160000 || is_empty_blob(&cursor))
+			continue;
+		if (!ask(context, cursor.id))
+			return false;
+	}
+	return !cursor.fault;
+}

@@ -36,3 +36,12 @@ int git_index_lookup(const void *bytes, size_t length, size_t id_bytes, const ch
  */
 bool git_index_is_same(const void *a, size_t a_length, const void *b, size_t b_length,
 		       size_t id_bytes);
+
+/*
+ * Asks about the object of each entry that the known index (NULL: none) has not under the same path;
+ * what lies in another repository has none here. True where each answer was. For indexes without a
+ * fault.
+ */
+typedef bool git_index_ask(void *context, const unsigned char *id);
+bool git_index_has_all(const void *bytes, size_t length, const void *known, size_t known_length,
+		       size_t id_bytes, git_index_ask *ask, void *context);

@@ -14,6 +14,7 @@
 
 #define ID_BYTES 32
 #define INDEX_END ".idx"
+#define PROMISOR_END ".promisor"
 /* gitformat-pack(5), version 2: a magic, the version, 256 sums, then the ids in their order */
 #define SUMS_AT 8
 #define IDS_AT (SUMS_AT + 256 * 4)
@@ -22,11 +23,11 @@
 
 static const unsigned char magic[SUMS_AT] = { 0xff, 't', 'O', 'c', 0, 0, 0, 2 };
 
-static bool is_index(const char *name)
+static bool ends_with(const char *name, const char *end)
 {
-	size_t length = strlen(name), end = strlen(INDEX_END);
+	size_t length = strlen(name), size = strlen(end);
 
-	return length > end && strcmp(name + length - end, INDEX_END) == 0;
+	return length > size && strcmp(name + length - size, end) == 0;
 }
 
 static bool has_magic(int fd)
@@ -63,8 +64,10 @@ void git_objects_open(struct git_objects *objects, int directory_fd, size_t id_b
 	objects->is_partly_known = fstatat(objects->fd, "info/alternates", &status, 0) == 0;
 	result = directory_open(&directory, objects->fd, "pack", 0);
 	while (result == 0 && (name = directory_next(&directory)))
-		if (is_index(name))
+		if (ends_with(name, INDEX_END))
 			add_pack(objects, directory.fd, name);
+		else if (ends_with(name, PROMISOR_END))
+			objects->is_partly_known = true; /* a server has the rest */
 }
 
 static unsigned value_of(char digit)

@@ -4,8 +4,8 @@
  * pruned by a gc of another task, or of the host, which does not see the task's references.
  *
  * Owns the descriptors of the indexes. What they hold may be hostile: nothing is mapped, and what
- * cannot be told (alternates, more packs than GIT_OBJECT_LIMIT_PACKS, an index of an old version)
- * counts as there.
+ * cannot be told (alternates, a partial clone, more packs than GIT_OBJECT_LIMIT_PACKS, an index of
+ * an old version) counts as there.
  */
 #pragma once
 

@@ -451,3 +451,62 @@ def test_a_repository_of_sha256(place):
     assert ran.status == 0 and not ran.err, ran
     assert git(place.work, "log", "-1", "--format=%s").stdout == "6\n"
     fsck(place.work)
+
+
+# ---- the index ----
+
+
+def status_of(directory):
+    return git(directory, "status", "--porcelain").stdout
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_an_index_whose_objects_are_missing_is_held(place, is_there):
+    plain(place)
+    (place.work / "content").write_text("content\n")
+    add = "git add" if is_there else "git update-index --add --cacheinfo 100644,$(git hash-object"
+    ran = place.sh(f"{add} content{'' if is_there else '),content'}")
+    assert ran.status == 0 and ("that it names is missing" in ran.err) != is_there, ran
+    assert status_of(place.work) == ("A  content\n" if is_there else "?? content\n")
+    git(place.work, "add", "content")
+    git(place.work, "commit", "-qm", "content")
+    fsck(place.work)
+
+
+def test_an_index_with_what_needs_no_object_comes(place):
+    """An empty file, one that is announced alone, and a repository of its own."""
+    plain(place)
+    (place.work / "empty").touch()
+    (place.work / "later").write_text("later\n")
+    init(place.work / "inner")
+    fill(place.work / "inner")
+    ran = place.sh("git add empty; git add -N later; git add inner 2>/dev/null")
+    assert ran.status == 0 and "index" not in ran.err, ran
+    assert status_of(place.work) == "A  empty\nA  inner\n A later\n"
+
+
+@pytest.mark.parametrize("is_detached", [True, False])
+def test_an_index_whose_commit_is_held_is_held(place, is_detached):
+    """The host's git would take what the task committed for staged by its user."""
+    plain(place)
+    if is_detached:
+        git(place.work, "checkout", "-q", "--detach")
+    with Held(place, "echo new >new; git add new; git commit -qm new") as held:
+        git(place.work, "commit", "-q", "--allow-empty", "-m", "host")
+    assert b"the commit that it goes with is held" in held.err, held.err
+    assert status_of(place.work) == "?? new\n"
+    assert git(place.work, "log", "-1", "--format=%s").stdout == "host\n"
+    fsck(place.work)
+
+
+def test_a_partial_clone_has_its_objects_elsewhere(place):
+    init(place.base / "far")
+    fill(place.base / "far")
+    git(place.base / "far", "config", "uploadpack.allowFilter", "true")
+    git(place.base, "clone", "-q", "--filter=blob:none", "--no-checkout",
+        f"file://{place.base}/far", place.base / "near")
+    for entry in (place.base / "near").iterdir():
+        entry.rename(place.work / entry.name)
+    ran = place.sh("git read-tree HEAD")
+    assert ran.status == 0 and "held" not in ran.err, ran
+    assert git(place.work, "ls-files").stdout == "f\ng\n"
