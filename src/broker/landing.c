@@ -246,11 +246,15 @@ static int tell(const struct git_commit_result *landed, struct arena *arena,
 		struct change **ret_changes, size_t *ret_count)
 {
 	struct change *changes = arena_array(arena, landed->count + 1, sizeof(*changes));
+	size_t told = 0;
 
-	for (size_t i = 0; changes && i < landed->count; i++) {
-		const struct git_outcome *outcome = &landed->outcomes[i];
+	/* lists end somewhere: what is not applied comes first */
+	for (size_t i = 0; changes && i < 2 * landed->count; i++) {
+		const struct git_outcome *outcome = &landed->outcomes[i % landed->count];
 
-		changes[i] = (struct change){
+		if ((outcome->kind == GIT_OUTCOME_APPLIED) != (i >= landed->count))
+			continue;
+		changes[told++] = (struct change){
 			.path = arena_format(arena, "%s%s%s", outcome->directory,
 					     outcome->path[0] ? "/" : "", outcome->path),
 			.kind = outcome->change,

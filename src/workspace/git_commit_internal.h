@@ -30,6 +30,9 @@ struct git_area {
 	struct git_piece *items; /* sorted by path */
 	size_t count;
 	struct git_objects objects; /* of its repository; opened by git_run_has_object() */
+	bool has_host_packed;	    /* of the host's packed-refs, as it was then */
+	struct git_packed host_packed;
+	struct stat host_packed_status;
 };
 
 struct git_run {
