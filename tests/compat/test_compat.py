@@ -27,8 +27,6 @@ ROWS = {row["id"]: row for row in csv.DictReader(
     quoting=csv.QUOTE_NONE)}
 
 PENDING = {
-    "CA01": "linked worktrees: the main repository lies outside of the workspace; waits for the "
-            "workspace's git engine",
     "CA08": "git over ssh: waits for egress",
     "CA09": "signing: waits for brokered sockets",
     "CB11": "proxies: wait for egress",
@@ -120,6 +118,33 @@ def repository(place):
 
 ME = ["--env", "GIT_AUTHOR_NAME=A", "--env", "GIT_AUTHOR_EMAIL=a@example.org",
       "--env", "GIT_COMMITTER_NAME=A", "--env", "GIT_COMMITTER_EMAIL=a@example.org"]
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_CA01_add_and_commit(repository, is_linked, remark):
+    """The main repository of a linked worktree lies outside of the workspace."""
+    remark("in a plain checkout" if not is_linked else "in a linked worktree")
+    main = repository.work / ".git"
+    if is_linked:
+        repository.work.rename(repository.base / "main")
+        main = repository.base / "main/.git"
+        subprocess.run(["git", "-C", main.parent, "worktree", "add", "-q", repository.work, "-b",
+                        "topic"], check=True, capture_output=True)
+    ran = works(repository.sh(
+        "echo new >new; git add new; git commit -qm new; git commit -q --amend -m newer; "
+        "hooks=$(git rev-parse --git-path hooks); mkdir -p $hooks; "
+        "printf '#!/bin/sh\\n' >$hooks/post-checkout; chmod +x $hooks/post-checkout; "
+        "git config core.fsmonitor 'touch evil'", *ME))
+    assert "core.fsmonitor" in ran.err and "hooks/post-checkout" in ran.err, ran
+    shown = subprocess.run(["git", "-C", repository.work, "log", "-1", "--format=%s"],
+                           check=True, capture_output=True, text=True)
+    assert shown.stdout == "newer\n"
+    status = subprocess.run(["git", "-C", repository.work, "status", "--porcelain"], check=True,
+                            capture_output=True, text=True)
+    assert status.stdout == "" and not (repository.work / "evil").exists()
+    assert not (main / "hooks/post-checkout").exists()
+    assert "fsmonitor" not in (main / "config").read_text()
+    assert not list(main.rglob("*.lock"))
 
 
 def test_CA04_status_is_clean(repository):
