@@ -322,7 +322,8 @@ void landing_look_again(struct landing *landing, struct box *box)
 	struct git_snapshot next;
 	struct error ignored = ERROR_NONE;
 
-	if (landing->git_fd < 0 || !take_stamps(landing) || landing_has_news(landing))
+	if (landing->git_fd < 0 || staging_is_on(landing->effective) || !take_stamps(landing) ||
+	    landing_has_news(landing))
 		return;
 	deferred = arena_array(&arena, landing->count, sizeof(*deferred));
 	if (!deferred || git_renew(landing->covers, landing->count, &landing->snapshot, deferred,
