@@ -174,10 +174,10 @@ struct box_cover {
 	 * forgets what it remembers of the host's names; others: bound to itself, read-only
 	 */
 	enum path_class class;
-	const char *target;    /* clean path inside of the box */
-	const char *root;      /* target of the writable row that it lies in */
-	bool covered;	       /* given back: it was uncovered, and is covered now */
-	uint64_t covered_ns;   /* given back: the monotonic clock at that moment */
+	const char *target;  /* clean path inside of the box */
+	const char *root;    /* target of the writable row that it lies in */
+	bool covered;	     /* given back: it was uncovered, and is covered now */
+	uint64_t covered_ns; /* given back: the monotonic clock at that moment */
 };
 
 /*

@@ -4,8 +4,8 @@
  * repository slow.
  *
  * A git of the host that had a reference's lock before packed-refs was changed may write its file
- * afterwards, which then counts: so the files are looked at once more. One that takes the lock later
- * sees what is packed.
+ * afterwards, which then counts: so the files are looked at once more. One that takes the lock
+ * later sees what is packed.
  */
 #include "workspace/git_commit_ref.h"
 
