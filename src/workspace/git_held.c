@@ -13,6 +13,7 @@
 #include "workspace/git_config_edit.h"
 #include "workspace/git_file.h"
 #include "workspace/git_ref.h"
+#include "workspace/held_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FOLDER "held"
 /* Two contents, each byte of which may take six, and the paths. */
 #define FILE_LIMIT_BYTES (13u * GIT_HELD_LIMIT_BYTES)
 /* All that is held by all tasks, in memory at once. */
@@ -69,23 +69,11 @@ void git_held_name(const struct git_held *held, char ret_id[static GIT_HELD_ID_B
 	(void)snprintf(ret_id, GIT_HELD_ID_BYTES, "%.12s", text);
 }
 
-/* Ours, 0700; made where that is wanted. */
-static int open_folder(int parent_fd, const char *name, bool makes)
-{
-	int fd = fd_open_beneath(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-
-	if (fd != -ENOENT || !makes)
-		return fd;
-	if (mkdirat(parent_fd, name, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	return fd_open_beneath(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-}
-
 static int open_task(int state_fd, const char *task, bool makes)
 {
-	int CLEANUP_FD folder = open_folder(state_fd, FOLDER, makes);
+	int CLEANUP_FD folder = held_file_folder(state_fd, HELD_FILE_FOLDER, makes);
 
-	return folder < 0 ? folder : open_folder(folder, task, makes);
+	return folder < 0 ? folder : held_file_folder(folder, task, makes);
 }
 
 /* A text that is absent is null. */
@@ -118,25 +106,6 @@ static void write_item(const struct git_held *held, struct buffer *buffer)
 	buffer_byte(buffer, '\n');
 }
 
-/* Whole or not at all: written beside, then renamed. */
-static int write_file(int fd, const char *id, const struct buffer *buffer)
-{
-	char beside[GIT_HELD_ID_BYTES + 8];
-	int CLEANUP_FD file = -1;
-	int result;
-
-	(void)snprintf(beside, sizeof(beside), ".%s", id);
-	file = openat(fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (file < 0)
-		return -errno;
-	result = fd_write_all(file, buffer->data, buffer->length);
-	if (result == 0 && renameat(fd, beside, fd, id) < 0)
-		result = -errno;
-	if (result < 0)
-		(void)unlinkat(fd, beside, 0);
-	return result;
-}
-
 int git_held_put(int state_fd, const struct git_held *held, struct error *error)
 {
 	int CLEANUP_FD fd = open_task(state_fd, held->task, true);
@@ -146,10 +115,8 @@ int git_held_put(int state_fd, const struct git_held *held, struct error *error)
 
 	git_held_name(held, id);
 	write_item(held, &buffer);
-	if (result == 0 && buffer.failed)
-		result = -ENOMEM;
 	if (result == 0)
-		result = write_file(fd, id, &buffer);
+		result = held_file_write(fd, id, &buffer);
 	return result < 0 ? error_errno(error, result, "what is held of %s", held->task) : 0;
 }
 
@@ -207,14 +174,8 @@ static int read_item(int fd, const char *task, const char *id, struct arena *are
 		     struct git_held *ret_held)
 {
 	const struct json_node *root = NULL;
-	enum json_fault fault;
-	struct git_text text;
-	size_t end;
-	int result = git_file_read(fd, id, FILE_LIMIT_BYTES, arena, &text, NULL);
+	int result = held_file_read(fd, id, FILE_LIMIT_BYTES, arena, &root);
 
-	if (result == 0)
-		result = json_tree_read(text.bytes, text.length, JSON_READ_DEPTH, arena, &root,
-					&end, &fault);
 	return result < 0 ? result : take_item(root, task, id, ret_held);
 }
 
@@ -251,7 +212,7 @@ static int list_task(struct list *list, int folder_fd, const char *name)
 	struct directory CLEANUP_DIRECTORY directory;
 	int result = task ? 0 : -ENOMEM;
 
-	directory_begin(&directory, open_folder(folder_fd, name, false));
+	directory_begin(&directory, held_file_folder(folder_fd, name, false));
 	while (result == 0 && (name = directory_next(&directory)) &&
 	       list->count < LIST_LIMIT_ITEMS) {
 		struct git_held item;
@@ -282,17 +243,17 @@ int git_held_list(int state_fd, struct arena *arena, struct git_held **ret_items
 	struct list list = { .arena = arena };
 	struct directory CLEANUP_DIRECTORY directory;
 	const char *name;
-	int result = 0, fd = open_folder(state_fd, FOLDER, false);
+	int result = 0, fd = held_file_folder(state_fd, HELD_FILE_FOLDER, false);
 
 	if (fd < 0 && fd != -ENOENT)
-		return error_errno(error, fd, FOLDER "/");
+		return error_errno(error, fd, HELD_FILE_FOLDER "/");
 	directory_begin(&directory, fd);
 	while (result == 0 && (name = directory_next(&directory)))
 		if (name[0] != '.')
 			result = list_task(&list, directory.fd, name);
 	arena_free(&list.scratch);
 	if (result < 0)
-		return error_errno(error, result, FOLDER "/");
+		return error_errno(error, result, HELD_FILE_FOLDER "/");
 	if (list.count)
 		qsort(list.items, list.count, sizeof(list.items[0]), by_time);
 	*ret_items = list.items;
@@ -312,14 +273,14 @@ int git_held_read(int state_fd, const struct git_held *listed, struct arena *are
 
 int git_held_remove(int state_fd, const struct git_held *held, struct error *error)
 {
-	int CLEANUP_FD folder = open_folder(state_fd, FOLDER, false);
-	int CLEANUP_FD fd = folder < 0 ? folder : open_folder(folder, held->task, false);
+	int CLEANUP_FD folder = held_file_folder(state_fd, HELD_FILE_FOLDER, false);
+	int CLEANUP_FD fd = folder < 0 ? folder : held_file_folder(folder, held->task, false);
 
 	if (fd < 0 || unlinkat(fd, held->id, 0) < 0)
 		return error_errno(error, fd < 0 ? fd : errno, "%s", held->id);
 	/* with its last */
 	(void)unlinkat(folder, held->task, AT_REMOVEDIR);
-	(void)unlinkat(state_fd, FOLDER, AT_REMOVEDIR);
+	(void)unlinkat(state_fd, HELD_FILE_FOLDER, AT_REMOVEDIR);
 	return 0;
 }
 

@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "base/json_read.h"
 #include "base/json_tree.h"
 #include "base/path.h"
 #include "base/sha256.h"
 #include "workspace/git_held_tree_copy.h"
+#include "workspace/held_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FOLDER "held"
 #define TREES ".tree"
 #define SUFFIX ".json"
 #define FILE_NAME_BYTES (GIT_HELD_TREE_ID_BYTES + sizeof(SUFFIX))
@@ -76,24 +75,12 @@ static void name_file(const char *id, char ret_name[static FILE_NAME_BYTES])
 	(void)snprintf(ret_name, FILE_NAME_BYTES, "%s" SUFFIX, id);
 }
 
-/* Ours, 0700; made where that is wanted. */
-static int open_folder(int parent_fd, const char *name, bool makes)
-{
-	int fd = fd_open_beneath(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-
-	if (fd != -ENOENT || !makes)
-		return fd;
-	if (mkdirat(parent_fd, name, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	return fd_open_beneath(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-}
-
 int git_held_tree_open(int state_fd, const char *task, bool makes)
 {
-	int CLEANUP_FD folder = open_folder(state_fd, FOLDER, makes);
-	int CLEANUP_FD place = folder < 0 ? folder : open_folder(folder, task, makes);
+	int CLEANUP_FD folder = held_file_folder(state_fd, HELD_FILE_FOLDER, makes);
+	int CLEANUP_FD place = folder < 0 ? folder : held_file_folder(folder, task, makes);
 
-	return place < 0 ? place : open_folder(place, TREES, makes);
+	return place < 0 ? place : held_file_folder(place, TREES, makes);
 }
 
 /* By the clock that stamps files. */
@@ -129,29 +116,14 @@ static void write_json(const struct git_held_tree *held, struct buffer *buffer)
 	buffer_byte(buffer, '\n');
 }
 
-/* Whole or not at all: written beside, then renamed. */
 static int write_file(int store_fd, const struct git_held_tree *held)
 {
 	struct buffer CLEANUP_BUFFER buffer = { 0 };
-	char name[FILE_NAME_BYTES], beside[FILE_NAME_BYTES + 1];
-	int CLEANUP_FD file = -1;
-	int result;
+	char name[FILE_NAME_BYTES];
 
 	write_json(held, &buffer);
-	if (buffer.failed)
-		return -ENOMEM;
 	name_file(held->id, name);
-	(void)snprintf(beside, sizeof(beside), ".%s", name);
-	file = openat(store_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		      0600);
-	if (file < 0)
-		return -errno;
-	result = fd_write_all(file, buffer.data, buffer.length);
-	if (result == 0 && renameat(store_fd, beside, store_fd, name) < 0)
-		result = -errno;
-	if (result < 0)
-		(void)unlinkat(store_fd, beside, 0);
-	return result;
+	return held_file_write(store_fd, name, &buffer);
 }
 
 static int forget(int store_fd, const char *id)
@@ -281,27 +253,6 @@ struct list {
 	size_t count, bad;
 };
 
-static int read_text(int fd, const char *name, struct arena *arena, char **ret_text,
-		     size_t *ret_length)
-{
-	int CLEANUP_FD file = fd_open_beneath(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-	struct stat status;
-	ssize_t length;
-
-	if (file < 0 || fstat(file, &status) < 0)
-		return file < 0 ? file : -errno;
-	if (!S_ISREG(status.st_mode) || status.st_size > FILE_LIMIT_BYTES)
-		return -EBADMSG;
-	*ret_text = arena_allocate(arena, (size_t)status.st_size + 1);
-	if (!*ret_text)
-		return -ENOMEM;
-	length = fd_read_all(file, *ret_text, (size_t)status.st_size);
-	if (length < 0)
-		return (int)length;
-	*ret_length = (size_t)length;
-	return 0;
-}
-
 /* Below the workspace: no way up, nothing empty. */
 static bool is_below(const char *path)
 {
@@ -353,18 +304,13 @@ static int take_item(const struct json_node *root, const char *task, const char 
 static int read_item(int store_fd, const char *task, const char *id, struct arena *arena,
 		     struct git_held_tree *ret_held)
 {
-	const struct json_node *root;
-	char name[FILE_NAME_BYTES], *text = NULL;
-	enum json_fault fault;
+	const struct json_node *root = NULL;
+	char name[FILE_NAME_BYTES];
 	struct stat status;
-	size_t length = 0;
 	int result;
 
 	name_file(id, name);
-	result = read_text(store_fd, name, arena, &text, &length);
-	if (result == 0)
-		result = json_tree_read(text, length, JSON_READ_DEPTH, arena, &root, &length,
-					&fault);
+	result = held_file_read(store_fd, name, FILE_LIMIT_BYTES, arena, &root);
 	if (result == 0)
 		result = take_item(root, task, id, ret_held);
 	if (result < 0)
@@ -429,20 +375,20 @@ int git_held_tree_list(int state_fd, struct arena *arena, struct git_held_tree *
 	struct list list = { .arena = arena };
 	struct directory CLEANUP_DIRECTORY directory;
 	const char *name;
-	int result = 0, fd = open_folder(state_fd, FOLDER, false);
+	int result = 0, fd = held_file_folder(state_fd, HELD_FILE_FOLDER, false);
 
 	if (fd < 0 && fd != -ENOENT)
-		return error_errno(error, fd, FOLDER "/");
+		return error_errno(error, fd, HELD_FILE_FOLDER "/");
 	directory_begin(&directory, fd);
 	while (result == 0 && (name = directory_next(&directory))) {
 		const char *task = arena_copy(arena, name);
-		int CLEANUP_FD place = open_folder(directory.fd, name, false);
-		int store = place < 0 ? place : open_folder(place, TREES, false);
+		int CLEANUP_FD place = held_file_folder(directory.fd, name, false);
+		int store = place < 0 ? place : held_file_folder(place, TREES, false);
 
 		result = !task ? -ENOMEM : store < 0 ? 0 : list_store(&list, store, task);
 	}
 	if (result < 0)
-		return error_errno(error, result, FOLDER "/");
+		return error_errno(error, result, HELD_FILE_FOLDER "/");
 	if (list.count)
 		qsort(list.items, list.count, sizeof(list.items[0]), by_time);
 	*ret_items = list.items;
@@ -493,13 +439,13 @@ static int put_by_copy(int store_fd, const struct git_held_tree *held, int fd, c
 /* With the last of a task its place goes. */
 static void prune(int state_fd, const struct git_held_tree *held)
 {
-	int CLEANUP_FD folder = open_folder(state_fd, FOLDER, false);
-	int CLEANUP_FD place = folder < 0 ? folder : open_folder(folder, held->task, false);
+	int CLEANUP_FD folder = held_file_folder(state_fd, HELD_FILE_FOLDER, false);
+	int CLEANUP_FD place = folder < 0 ? folder : held_file_folder(folder, held->task, false);
 
 	if (place < 0 || unlinkat(place, TREES, AT_REMOVEDIR) < 0)
 		return;
 	if (unlinkat(folder, held->task, AT_REMOVEDIR) == 0)
-		(void)unlinkat(state_fd, FOLDER, AT_REMOVEDIR);
+		(void)unlinkat(state_fd, HELD_FILE_FOLDER, AT_REMOVEDIR);
 }
 
 static int put_back(int store_fd, const struct git_held_tree *held, struct error *error)
