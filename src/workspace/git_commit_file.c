@@ -155,7 +155,7 @@ static const char *missing_of(struct git_run *run, struct git_area *area, struct
 {
 	struct question question = { run, area };
 
-	if (git_run_is_head_held(run, area))
+	if (git_run_is_commit_held(run, area))
 		return "the commit that it goes with is held";
 	return git_index_has_all(text.bytes, text.length, now.bytes, now.length, run->id_bytes,
 				 has_object, &question) ?

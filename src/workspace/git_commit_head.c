@@ -59,19 +59,36 @@ int git_run_head(struct git_run *run, struct git_area *area)
 		       hold_head(run, area, item, "it is no reference");
 }
 
+/* A linked worktree's branches are the repository's. */
+static bool is_branch_held(const struct git_run *run, const struct git_area *area,
+			   const char *value)
+{
+	return value && strncmp(value, "ref: ", 5) == 0 &&
+	       git_run_is_ref_held(run, area->is_worktree ? "" : area->prefix, value + 5);
+}
+
 bool git_run_is_head_held(struct git_run *run, struct git_area *area)
 {
 	struct git_text text;
-	const char *value;
 
 	if (area->is_head_held)
 		return true;
 	if (git_file_read(area->target.fd, "HEAD", GIT_REF_LIMIT_BYTES, run->arena, &text, NULL) <
 	    0)
 		return false;
-	value = git_ref_value(run->arena, text.bytes, text.length, true);
-	if (!value || strncmp(value, "ref: ", 5) != 0)
-		return false;
-	/* a linked worktree's branches are the repository's */
-	return git_run_is_ref_held(run, area->is_worktree ? "" : area->prefix, value + 5);
+	return is_branch_held(run, area, git_ref_value(run->arena, text.bytes, text.length, true));
+}
+
+/* The host may have another branch checked out by now; the task's is what its index goes with. */
+bool git_run_is_commit_held(struct git_run *run, struct git_area *area)
+{
+	const struct git_piece *item = git_run_item(area, "HEAD");
+	const char *value = git_run_state_value(run, git_run_state(run, area, "HEAD"));
+	struct git_text text;
+
+	if (item && item->entry->kind == GIT_UPPER_FILE &&
+	    git_file_read(run->cover->upper_fd, item->entry->path, GIT_REF_LIMIT_BYTES, run->arena,
+			  &text, NULL) == 0)
+		value = git_ref_value(run->arena, text.bytes, text.length, true);
+	return git_run_is_head_held(run, area) || is_branch_held(run, area, value);
 }

@@ -107,6 +107,8 @@ bool git_run_has_object(struct git_run *run, struct git_area *area, const char *
 int git_run_head(struct git_run *run, struct git_area *area);
 /* HEAD, or the branch that the host's names, is held. */
 bool git_run_is_head_held(struct git_run *run, struct git_area *area);
+/* Or the branch that the task's names. */
+bool git_run_is_commit_held(struct git_run *run, struct git_area *area);
 int git_run_gone_refs(struct git_run *run, struct git_area *area, struct git_ref_changes *changes);
 int git_run_logs(struct git_run *run, struct git_area *area);
 

@@ -484,11 +484,11 @@ MEANWHILE = {
     "checkout": ("git checkout -q topic", {"index"}),
     "add": ("echo h >h; git add h", {"index"}),
     "lock": ("touch .git/refs/heads/main.lock", {"refs/heads/main", "logs/refs/heads/main",
-                                                  "logs/HEAD"}),
+                                                  "logs/HEAD", "index"}),
     "index-lock": ("touch .git/index.lock", {"index"}),
     "config-lock": ("touch .git/config.lock", {"config"}),
     "delete": ("git checkout -q --detach; git branch -D main",
-               {"refs/heads/main", "logs/refs/heads/main"}),
+               {"refs/heads/main", "logs/refs/heads/main", "index"}),
 }
 
 

@@ -2,13 +2,13 @@
 host's is still the one of the start."""
 import pytest
 
-from boxed import place
+from boxed import LIMIT_S, place
 from test_git_box import EXPORT, Held, git, plain
 from test_git_objects import fsck
 
 __all__ = ["place"]
 
-COUNT = 3000
+COUNT = 800
 MANY = (f"for i in $(seq {COUNT}); do echo create refs/{{kind}}/n$((i % 50))/$i HEAD; done | "
         "git update-ref --stdin")
 
@@ -36,7 +36,8 @@ def test_many_are_one_change(place, kind):
     git(place.work, "pack-refs", "--all")
     git(place.work, "branch", "loose")
     before, files = refs(place.work), loose(place.work)
-    ran = place.sh(EXPORT + many(kind) + "; echo x >>f; git commit -qam three")
+    ran = place.sh(EXPORT + many(kind) + "; echo x >>f; git commit -qam three",
+                   limit=3 * LIMIT_S)
     assert ran.status == 0 and not ran.err, ran
     after = refs(place.work)
     assert len(after) == len(before) + COUNT
