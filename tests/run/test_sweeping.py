@@ -388,6 +388,21 @@ def test_without_a_repository_too(place):
     place.assert_nothing_left()
 
 
+def test_one_that_dies_while_it_takes_things_out(place):
+    """The next start finishes: each is held, and none is lost or there still."""
+    child = place.start("--", "sh", "-c", "for i in $(seq 150); do mkdir -p d$i/.zed; "
+                                          "echo $i > d$i/.zed/x; done")
+    assert eventually(lambda: any(place.state.glob("held/*/.tree/*.json")))
+    child.kill()
+    child.communicate()
+    assert place.sh("true").status == 0
+    assert not list(place.work.glob("d*/.zed"))
+    assert {item["path"] for item in waiting(place)} == {f"d{i}/.zed" for i in range(1, 151)}
+    assert {path.read_text() for path in place.state.glob("held/*/.tree/*/x")} == {
+        f"{i}\n" for i in range(1, 151)}
+    place.assert_nothing_left()
+
+
 def rewrite(place, change):
     """What is kept of the start, with its digest, by another hand."""
     (task,) = (place.state / "tasks").iterdir()
