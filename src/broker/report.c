@@ -101,8 +101,10 @@ static void add_staged(const struct result *result, struct buffer *buffer)
 		buffer_format(buffer, "%s%zu change%s in the workspace; ",
 			      result->has_more_staged ? "more than " : "", count,
 			      count == 1 ? "" : "s");
-	buffer_format(buffer, "`bawn diff %s` shows what there is, `bawn discard %s` drops it\n",
-		      result->stage, result->stage);
+	buffer_format(buffer,
+		      "`bawn diff %s` shows what there is, `bawn apply %s` brings it over, `bawn "
+		      "discard %s` drops it\n",
+		      result->stage, result->stage, result->stage);
 }
 
 static void add_deferred(const struct result *result, struct buffer *buffer)

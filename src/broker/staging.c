@@ -170,8 +170,10 @@ int staging_keep(const struct effective *effective, int task_fd)
 
 	if (!staging_has_news(effective, task_fd))
 		return 0;
-	result = stage_store_keep(effective->state.fd, effective->state.tasks_fd, task_fd,
-				  effective->task);
+	result =
+		stage_store_keep(effective->state.fd, effective->state.tasks_fd, task_fd,
+				 &(struct stage_about){ .task = effective->task,
+							.workspace = effective->policy.workspace });
 	return result < 0 ? result : 1;
 }
 
@@ -188,6 +190,6 @@ int staging_resume(const struct state *state, const char *task)
 	    (result == 0 && !stage_store_has_changes(task_fd)))
 		return 0;
 	if (result == 0)
-		result = stage_store_keep(state->fd, state->tasks_fd, task_fd, task);
+		result = stage_store_keep(state->fd, state->tasks_fd, task_fd, &about);
 	return result < 0 ? result : 1;
 }

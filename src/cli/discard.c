@@ -3,6 +3,7 @@
 #include "cli/confirm.h"
 #include "cli/stages.h"
 #include "cli/verbs.h"
+#include "workspace/stage_apply.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,6 +44,8 @@ static int drop(struct discard *discard, const char *word, int *ret_status, stru
 	(void)snprintf(asked, sizeof(asked), "Drop the stage of %s for good?", task);
 	if (!confirm(asked, discard->is_yes, ret_status))
 		return 0;
+	if (kept.workspace_fd >= 0 && stage_apply_recover(&kept, error) < 0)
+		return error->code;
 	result = stage_store_remove(discard->stages.effective.state.fd, task);
 	if (result < 0)
 		return error_errno(error, result, "dropping the stage of %s", task);

@@ -6,10 +6,10 @@
 #include <string.h>
 
 const struct verb *const verbs[] = {
-	&verb_run,    &verb_shell,  &verb_task,	      &verb_ps,	  &verb_logs,	 &verb_attach,
-	&verb_freeze, &verb_thaw,   &verb_stop,	      &verb_kill, &verb_plan,	 &verb_explain,
-	&verb_policy, &verb_verify, &verb_doctor,     &verb_diff, &verb_discard, &verb_review,
-	&verb_cache,  &verb_trace,  &verb_completion, &verb_help,
+	&verb_run,    &verb_shell,  &verb_task,	  &verb_ps,	    &verb_logs,	 &verb_attach,
+	&verb_freeze, &verb_thaw,   &verb_stop,	  &verb_kill,	    &verb_plan,	 &verb_explain,
+	&verb_policy, &verb_verify, &verb_doctor, &verb_diff,	    &verb_apply, &verb_discard,
+	&verb_review, &verb_cache,  &verb_trace,  &verb_completion, &verb_help,
 };
 const size_t verb_count = sizeof(verbs) / sizeof(verbs[0]);
 

@@ -28,6 +28,7 @@ extern const struct verb verb_review_reject;
 extern const struct verb verb_cache;
 extern const struct verb verb_cache_ls;
 extern const struct verb verb_cache_rm;
+extern const struct verb verb_apply;
 extern const struct verb verb_diff;
 extern const struct verb verb_discard;
 extern const struct verb verb_completion;

@@ -261,6 +261,17 @@ static bool is_hide_below(const struct view_path *hide, const struct view_path *
 }
 
 /*
+ * A secret that git tracks, in a stage: absent it would look deleted, and the task's git would
+ * commit that. What cannot be read it does not commit.
+ */
+static bool is_masked(const struct builder *builder, const struct view_path *hide,
+		      const struct view_path *row)
+{
+	return row->class == PATH_STAGE && hide->class == PATH_HIDE &&
+	       hide->kind == PATH_KIND_FILE && !builder->policy->rules[hide->rule].file;
+}
+
+/*
  * Hidden names below an overlay: whiteouts in a directory ("shade") that becomes its topmost
  * lower layer. They hide by name, whatever the host puts there later.
  */
@@ -273,7 +284,7 @@ static const char *emit_shade(struct builder *builder, const struct view_path *r
 		const struct view_path *hide = &view->paths[i];
 		const char *below;
 
-		if (!is_hide_below(hide, row))
+		if (!is_hide_below(hide, row) || is_masked(builder, hide, row))
 			continue;
 		if (!shade) {
 			shade = arena_format(builder->arena, "shade%u", builder->shades++);
@@ -303,7 +314,8 @@ static bool needs_shade(const struct builder *builder, const struct view_path *r
 	const struct view *view = &builder->policy->view;
 
 	for (size_t i = 0; i < view->count; i++)
-		if (is_hide_below(&view->paths[i], row))
+		if (is_hide_below(&view->paths[i], row) &&
+		    !is_masked(builder, &view->paths[i], row))
 			return true;
 	return false;
 }
@@ -661,7 +673,7 @@ static void emit_in_place(struct builder *builder)
 		if (row->class != PATH_HIDE && row->class != PATH_PROTECT)
 			continue;
 		above = placed_above(builder, row->target);
-		if (!above || !is_in_place(row, above))
+		if (!above || !(is_in_place(row, above) || is_masked(builder, row, above)))
 			continue;
 		if (row->class == PATH_HIDE && row->kind != PATH_KIND_MISSING) {
 			emit_pins(builder, row, above);

@@ -378,7 +378,7 @@ static void explain_write(struct maker *maker)
 		 "the host's, in place: what it does there is done");
 	say_rows(maker, write, PATH_STAGE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the task's own layer, a stage that stays when the task has ended: nothing of it "
-		 "is on the host");
+		 "is on the host before `bawn apply`");
 	say_rows(maker, write, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the project's own layer of these caches, never the host's; while another run of "
 		 "the project holds one, a private layer that is gone at the end");

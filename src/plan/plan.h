@@ -99,6 +99,8 @@ struct plan_facts {
 #define PLAN_STAGE_LAYERS "stage"
 /* And what it is a stage of (workspace/stage_store.h). */
 #define PLAN_STAGE_ABOUT "about"
+/* And what the task renamed in it (workspace/stage_origin.h). */
+#define PLAN_STAGE_RENAMED "renamed"
 
 /* The name of every box: neutral, and never resolved outside. */
 #define PLAN_BOX_HOSTNAME "bawn"

@@ -11,6 +11,7 @@
 #include "policy/action.h"
 #include "policy/view.h"
 #include "workspace/stage_internal.h"
+#include "workspace/stage_origin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,13 +140,11 @@ static bool has_names(int directory_fd, const char *name)
 	return result < 0 ? result != -ENOENT : directory_next(&directory) || directory.code < 0;
 }
 
-bool stage_store_has_changes(int task_fd)
+bool stage_store_has_git(int task_fd)
 {
 	struct directory CLEANUP_DIRECTORY directory;
 	const char *name;
 
-	if (has_names(task_fd, PLAN_STAGE_LAYERS "/upper"))
-		return true;
 	if (directory_open(&directory, task_fd, PLAN_GIT_LAYERS, O_NOFOLLOW) < 0)
 		return false;
 	while ((name = directory_next(&directory))) {
@@ -156,6 +155,11 @@ bool stage_store_has_changes(int task_fd)
 			return true;
 	}
 	return false;
+}
+
+bool stage_store_has_changes(int task_fd)
+{
+	return has_names(task_fd, PLAN_STAGE_LAYERS "/upper") || stage_store_has_git(task_fd);
 }
 
 static int open_stages(int state_fd, bool makes)
@@ -184,14 +188,27 @@ static void keep_only_layers(int task_fd)
 			directory_remove_tree(task_fd, name);
 }
 
-int stage_store_keep(int state_fd, int tasks_fd, int task_fd, const char *task)
+/* Where it cannot be noted it cannot be told later, and that is all. */
+static void note_origins(int task_fd, const char *workspace)
+{
+	int CLEANUP_FD upper = openat(task_fd, PLAN_STAGE_LAYERS "/upper",
+				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int CLEANUP_FD lower =
+		fd_open_resolved(AT_FDCWD, workspace, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+
+	if (upper >= 0 && lower >= 0)
+		(void)stage_origin_note(task_fd, upper, lower);
+}
+
+int stage_store_keep(int state_fd, int tasks_fd, int task_fd, const struct stage_about *about)
 {
 	int CLEANUP_FD stages = open_stages(state_fd, true);
 
 	if (stages < 0)
 		return stages;
 	keep_only_layers(task_fd);
-	return fd_rename_free(tasks_fd, task, stages, task);
+	note_origins(task_fd, about->workspace);
+	return fd_rename_free(tasks_fd, about->task, stages, about->task);
 }
 
 static bool is_id(const char *name)

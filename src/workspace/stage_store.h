@@ -5,6 +5,7 @@
  *   <state>/stages/<task>/about        what it is a stage of
  *   <state>/stages/<task>/stage/upper  what the task changed (workspace/stage.h); a task's bytes
  *   <state>/stages/<task>/git/         the layers of git directories, with what landing them takes
+ *   <state>/stages/<task>/renamed      what the task renamed (workspace/stage_origin.h)
  *   <state>/stages/<task>/pending      what an apply is in the middle of (workspace/stage_apply.h)
  *
  * It is the task's directory, renamed: what is kept survives the kill of any process, since a task
@@ -44,8 +45,11 @@ int stage_store_read(int task_fd, const char *task, struct arena *arena,
 /* Whether anything lies in a layer of the task's. */
 bool stage_store_has_changes(int task_fd);
 
-/* Makes the task's directory, of which the caller holds the lock, a stage. */
-int stage_store_keep(int state_fd, int tasks_fd, int task_fd, const char *task)
+/* Whether what its git did waits there. */
+bool stage_store_has_git(int task_fd);
+
+/* Makes the task's directory, of which the caller holds the lock, a stage: task and workspace. */
+int stage_store_keep(int state_fd, int tasks_fd, int task_fd, const struct stage_about *about)
 	__attribute__((warn_unused_result));
 
 /* One that was opened. */

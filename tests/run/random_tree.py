@@ -1,6 +1,7 @@
 """Random trees and random changes to them, for tests/run/test_stage.py.
 
-As a program: changes an overlay of a namespace of the caller's, and leaves a copy of what it shows.
+As a program: changes an overlay of a namespace of the caller's, and leaves a copy of what it shows;
+or ("here") changes a tree in place, and leaves a copy.
 """
 import os
 import random
@@ -135,18 +136,25 @@ def change_one(draw, root, names, special, links):
         os.mkfifo(new)
 
 
+def change(root, seed, words):
+    draw = random.Random(seed)
+    for _ in range(draw.randrange(5, 40)):
+        change_one(draw, os.fsencode(root), PLAIN if "plain" in words else NAMES,
+                   "plain" not in words, "no-links" not in words)
+
+
 def inside(lower, upper, work, merged, view, seed, words):
     """In the namespace: changes an overlay, and leaves a copy of what it shows."""
     subprocess.run(["mount", "-t", "overlay", "overlay", "-o",
                     f"userxattr,lowerdir={lower},upperdir={upper},workdir={work}", merged],
                    check=True)
-    draw = random.Random(seed)
-    root = os.fsencode(merged)
-    for _ in range(draw.randrange(5, 40)):
-        change_one(draw, root, PLAIN if "plain" in words else NAMES, "plain" not in words,
-                   "no-links" not in words)
+    change(merged, seed, words)
     subprocess.run(["cp", "-a", f"{merged}/.", view], check=True)
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "here":
+        change(sys.argv[2], int(sys.argv[4]), sys.argv[5:])
+        subprocess.run(["cp", "-a", f"{sys.argv[2]}/.", sys.argv[3]], check=True)
+        sys.exit()
     inside(*sys.argv[1:6], int(sys.argv[6]), sys.argv[7:])

@@ -158,6 +158,18 @@ def test_hidden_names(live):
     assert contents(live.work) == before
 
 
+def test_a_tracked_secret_is_not_committed_away(live):
+    plain(live)
+    (live.work / ".env").write_text("A=1\n")
+    git(live.work, "add", "-f", ".env")
+    git(live.work, "commit", "-qm", "env")
+    (live.work / ".env").write_text("SECRET=1\n")
+    ran = live.sh(f"{EXPORT} cat .env; git commit -qam all; git ls-tree --name-only HEAD",
+                  "--stage")
+    assert "SECRET" not in ran.out and ".env" in ran.out.split(), ran
+    assert (live.work / ".env").read_text() == "SECRET=1\n"
+
+
 def test_what_git_would_run_is_writable_and_waits(live):
     """In a stage nothing need be read-only: it reaches nobody."""
     plain(live)

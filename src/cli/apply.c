@@ -1,0 +1,318 @@
+/*
+ * `bawn apply`: brings what a task changed in a workspace that was staged for it to the host, all
+ * of it or some paths, and then what its git did, by the rules of workspace/git_commit.h.
+ */
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "broker/landing.h"
+#include "cli/page.h"
+#include "cli/stages.h"
+#include "cli/verbs.h"
+#include "workspace/stage_apply.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTION_DRY_RUN, OPTION_OVERWRITE, OPTION_RESUME, OPTION_JSON, OPTION_STATE_DIR };
+
+static const struct option options[] = {
+	{ "--dry-run", NULL, "say what would be done, and do nothing", false, false,
+	  OPTION_DRY_RUN },
+	{ "--overwrite", NULL, "apply also what the host changed meanwhile, over its changes",
+	  false, false, OPTION_OVERWRITE },
+	{ "--resume", NULL, "go on with an apply that was killed, as it was asked for", false,
+	  false, OPTION_RESUME },
+	{ "--json", NULL, "print JSON, one object a line", false, false, OPTION_JSON },
+	STAGES_STATE_DIR_ROW(OPTION_STATE_DIR),
+};
+
+struct apply {
+	struct stages stages;
+	struct stage_kept kept;
+	const char *task;
+	bool is_dry, overwrites, is_resumed, has_json;
+	const char *const *paths;
+	size_t path_count;
+	struct stage_applied applied;
+	struct change *git;
+	size_t git_count;
+};
+
+static int take(void *context, const struct option *option, const char *value, struct error *error)
+{
+	struct apply *apply = context;
+
+	switch (option->id) {
+	case OPTION_DRY_RUN:
+		apply->is_dry = true;
+		return 0;
+	case OPTION_OVERWRITE:
+		apply->overwrites = true;
+		return 0;
+	case OPTION_RESUME:
+		apply->is_resumed = true;
+		return 0;
+	case OPTION_JSON:
+		apply->has_json = true;
+		return 0;
+	default:
+		return stages_take_state(&apply->stages, option, value, error);
+	}
+}
+
+/* ---- which paths ---- */
+
+/* As one types it: from the current directory where that is in the workspace, else from its top. */
+static int add_path(struct apply *apply, const char **paths, const char *word, const char *here,
+		    struct error *error)
+{
+	const char *workspace = apply->kept.about.workspace;
+	const char *base = path_is_under(here, workspace) ? here : workspace;
+	const char *clean = path_clean(&apply->stages.arena, base, word);
+
+	if (!clean || !path_is_under(clean, workspace))
+		return error_set(error, EINVAL,
+				 "%.200s is no path in the workspace %s (without \"..\")", word,
+				 workspace);
+	/* the workspace itself is all of it */
+	if (clean[strlen(workspace)])
+		paths[apply->path_count++] = path_below(clean, workspace);
+	return 0;
+}
+
+static int find_paths(struct apply *apply, int argc, char **argv, struct error *error)
+{
+	const char **paths = arena_array(&apply->stages.arena, (size_t)argc + 1, sizeof(*paths));
+	char here[PATH_LIMIT_BYTES];
+	size_t given = 0;
+	int result = 0;
+
+	if (!paths)
+		return error_errno(error, ENOMEM, "applying a stage");
+	if ((unsigned)argc > STAGE_APPLY_LIMIT_PATHS)
+		return error_set(error, E2BIG, "more than %u paths", STAGE_APPLY_LIMIT_PATHS);
+	if (!getcwd(here, sizeof(here)) || here[0] != '/')
+		(void)memcpy(here, "/", 2);
+	for (; (int)given < argc && result == 0; given++)
+		result = add_path(apply, paths, argv[given], here, error);
+	/* one of them was the workspace itself */
+	if (apply->path_count < given)
+		apply->path_count = 0;
+	apply->paths = paths;
+	return result;
+}
+
+static int find_asked(struct apply *apply, int argc, struct error *error)
+{
+	int result;
+
+	if (argc)
+		return error_set(error, EINVAL, "--resume goes on with the paths of before");
+	result = stage_apply_asked(&apply->kept, &apply->stages.arena, &apply->paths,
+				   &apply->path_count, &apply->overwrites);
+	return result == -ENOENT ?
+		       error_set(error, ENOENT, "no apply of %s was interrupted", apply->task) :
+	       result < 0 ? error_errno(error, result, "what was asked for") :
+			    0;
+}
+
+/* ---- the work ---- */
+
+/* Git's part comes with all of it, or where a path names it. */
+static bool is_git_asked(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->path_count; i++)
+		if (strcmp(path_name(arena_format((struct arena *)&apply->stages.arena, "/%s",
+						  apply->paths[i])),
+			   ".git") == 0)
+			return true;
+	return !apply->path_count;
+}
+
+static int bring(struct apply *apply, struct error *error)
+{
+	const struct stage_apply stage = { .kept = &apply->kept,
+					   .paths = apply->paths,
+					   .path_count = apply->path_count,
+					   .is_dry = apply->is_dry,
+					   .overwrites = apply->overwrites };
+	int result = stage_apply(&stage, &apply->stages.arena, &apply->applied, error);
+
+	if (result < 0 || apply->is_dry)
+		return result;
+	if (is_git_asked(apply))
+		result = landing_apply(&apply->stages.effective.state, apply->kept.fd, apply->task,
+				       &apply->stages.arena, &apply->git, &apply->git_count, error);
+	if (result == 0 && !apply->applied.is_left && !stage_store_has_git(apply->kept.fd))
+		result = stage_store_remove(apply->stages.effective.state.fd, apply->task);
+	return result;
+}
+
+/* ---- what became of it ---- */
+
+static void print_item(const struct apply *apply, const struct stage_item *item,
+		       struct buffer *text)
+{
+	struct json json;
+
+	if (!apply->has_json) {
+		buffer_format(text, "%-9s", stage_outcome_name(item->outcome));
+		buffer_visible(text, item->path);
+		if (item->reason && item->reason[0])
+			buffer_format(text, ": %s", item->reason);
+	} else {
+		json_begin(&json, text);
+		json_object(&json, NULL);
+		json_string(&json, "path", item->path);
+		json_string(&json, "kind", stage_kind_name(item->kind));
+		json_string(&json, "outcome", stage_outcome_name(item->outcome));
+		json_string(&json, "reason", item->reason);
+		json_object_end(&json);
+	}
+	buffer_byte(text, '\n');
+}
+
+static void print_git(const struct apply *apply, const struct change *change, struct buffer *text)
+{
+	struct json json;
+
+	if (!apply->has_json) {
+		if (change->state == CHANGE_APPLIED)
+			return;
+		buffer_text(text, change->state == CHANGE_HELD ? "held     " : "not yet  ");
+		buffer_visible(text, change->path);
+		buffer_format(text, "%s%s: %s", change->key ? " " : "",
+			      change->key ? change->key : "", change->reason ? change->reason : "");
+		if (change->review)
+			buffer_format(text, " (bawn review show %s)", change->review);
+	} else {
+		json_begin(&json, text);
+		json_object(&json, NULL);
+		change_members(change, &json);
+		json_object_end(&json);
+	}
+	buffer_byte(text, '\n');
+}
+
+/* Of an apply only what did not come is told one by one; --json tells all. */
+static bool is_told(const struct apply *apply, const struct stage_item *item)
+{
+	return item->outcome != STAGE_WAITING &&
+	       (apply->has_json || apply->is_dry || item->outcome != STAGE_APPLIED);
+}
+
+static void sum_up(const struct apply *apply, struct buffer *text)
+{
+	const size_t *outcomes = apply->applied.outcomes;
+	bool has_more = false;
+
+	if (apply->has_json)
+		return;
+	for (size_t i = apply->is_dry ? STAGE_READY : STAGE_APPLIED; i < STAGE_OUTCOME_COUNT; i++) {
+		if (!outcomes[i] && i > STAGE_APPLIED)
+			continue;
+		if (i == STAGE_APPLIED && apply->is_dry)
+			continue;
+		buffer_format(text, "%s%zu %s", has_more ? ", " : "", outcomes[i],
+			      i == STAGE_READY ? "would be applied" :
+						 stage_outcome_name((enum stage_outcome)i));
+		has_more = true;
+	}
+	if (outcomes[STAGE_WAITING])
+		buffer_format(text, ", %zu left in the stage", outcomes[STAGE_WAITING]);
+	buffer_byte(text, '\n');
+	if (outcomes[STAGE_HELD])
+		buffer_text(text, "what is held is run or obeyed by tools of the host: look at it "
+				  "with `bawn diff`, and name its path to apply it\n");
+	if (outcomes[STAGE_CONFLICT])
+		buffer_text(text, "conflicts are what the host changed, too: it has what it had; "
+				  "--overwrite takes the task's\n");
+}
+
+static int report(const struct apply *apply)
+{
+	struct page page = PAGE_NONE;
+	int result = 0;
+
+	page_open(&page, apply->is_dry && !apply->has_json);
+	for (size_t i = 0; i < apply->applied.count && result == 0; i++)
+		if (is_told(apply, &apply->applied.items[i])) {
+			print_item(apply, &apply->applied.items[i], &page.text);
+			result = page_put(&page);
+		}
+	for (size_t i = 0; i < apply->git_count; i++)
+		print_git(apply, &apply->git[i], &page.text);
+	sum_up(apply, &page.text);
+	return page_close(&page, result);
+}
+
+/* 1 where something that was asked for did not come. */
+static int status_of(const struct apply *apply)
+{
+	const size_t *outcomes = apply->applied.outcomes;
+	bool is_short = outcomes[STAGE_CONFLICT] || outcomes[STAGE_HELD] ||
+			outcomes[STAGE_REFUSED] || outcomes[STAGE_FAILED];
+
+	for (size_t i = 0; i < apply->git_count; i++)
+		is_short |= apply->git[i].state != CHANGE_APPLIED;
+	return is_short;
+}
+
+static int run(struct apply *apply, int argc, char **argv, struct error *error)
+{
+	bool has_task = argc && stages_is_task(argv[0]);
+	int result = stages_open(&apply->stages, has_task ? argv[0] : NULL, STAGE_STORE_CHANGE,
+				 &apply->kept, &apply->task, error);
+
+	if (result < 0)
+		return result;
+	if (apply->kept.workspace_fd < 0)
+		return error_set(error, ESTALE, "the workspace %s: %s", apply->kept.about.workspace,
+				 apply->kept.missing);
+	result = apply->is_resumed ? find_asked(apply, argc - has_task, error) :
+				     find_paths(apply, argc - has_task, argv + has_task, error);
+	if (result == 0)
+		result = bring(apply, error);
+	/* what came before a failure is told, too */
+	if (apply->applied.count && report(apply) < 0)
+		complain("what was applied could not be printed");
+	return result;
+}
+
+static int apply_verb(int argc, char **argv)
+{
+	struct apply apply = { .stages = STAGES_NONE, .kept = STAGE_KEPT_NONE };
+	struct error error = ERROR_NONE;
+	int first = options_parse(&verb_apply, argc, argv, take, &apply, &error);
+	int result, status;
+
+	if (first < 0) {
+		complain(error.message);
+		return 2;
+	}
+	result = stages_begin(&apply.stages, &error);
+	if (result == 0)
+		result = run(&apply, argc - first, argv + first, &error);
+	if (result < 0)
+		complain(error.message);
+	status = result == -EINVAL ? 2 : result < 0 ? stages_status(result) : status_of(&apply);
+	stage_store_close(&apply.kept);
+	stages_end(&apply.stages);
+	return status;
+}
+
+const struct verb verb_apply = {
+	.name = "apply",
+	.synopsis = "[TASK] [PATH...]",
+	.summary = "Bring what a task changed in a staged workspace to the host.",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.exit_status =
+		"0 all of it is on the host; 1 something was not applied, or there is no such "
+		"stage, or it is in use; 2 wrong use; 125 bawn itself failed, and what is "
+		"left waits in the stage",
+	.run = apply_verb,
+};

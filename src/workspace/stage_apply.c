@@ -1,0 +1,232 @@
+#include "workspace/stage_apply.h"
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "ipc/codec.h"
+#include "workspace/stage_apply_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ASKED "asked"
+#define ASKED_VERSION 1u
+#define ASKED_LIMIT_BYTES (32u * 1024 * 1024)
+
+const char *stage_outcome_name(enum stage_outcome outcome)
+{
+	static const char *const names[STAGE_OUTCOME_COUNT] = { "waiting",  "ready", "applied",
+								"conflict", "held",  "refused",
+								"failed" };
+
+	return names[outcome];
+}
+
+/* ---- what was asked for ---- */
+
+static int keep_asked(const struct stage_apply *apply)
+{
+	struct buffer CLEANUP_BUFFER buffer = { 0 };
+	int CLEANUP_FD fd = openat(apply->kept->fd, ASKED,
+				   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	codec_put_u32(&buffer, ASKED_VERSION);
+	codec_put_u32(&buffer, apply->overwrites);
+	codec_put_u32(&buffer, (uint32_t)apply->path_count);
+	for (size_t i = 0; i < apply->path_count; i++)
+		codec_put_string(&buffer, apply->paths[i]);
+	codec_put_u32(&buffer, ASKED_VERSION);
+	return buffer.failed ? -ENOMEM : fd_write_all(fd, buffer.data, buffer.length);
+}
+
+int stage_apply_asked(const struct stage_kept *kept, struct arena *arena,
+		      const char *const **ret_paths, size_t *ret_count, bool *ret_overwrites)
+{
+	int CLEANUP_FD fd = openat(kept->fd, ASKED, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const char *const *paths;
+	struct codec_cursor cursor;
+	struct stat status;
+	bool overwrites;
+	size_t count;
+	ssize_t length;
+	char *bytes;
+
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	if (!S_ISREG(status.st_mode) || status.st_size > ASKED_LIMIT_BYTES)
+		return -ENOENT;
+	bytes = arena_allocate(arena, (size_t)status.st_size + 1);
+	length = bytes ? fd_read_all(fd, bytes, (size_t)status.st_size) : -ENOMEM;
+	if (length < 0)
+		return (int)length;
+	codec_begin(&cursor, bytes, (size_t)length, arena);
+	if (codec_u32(&cursor) != ASKED_VERSION)
+		codec_fail(&cursor, -EBADMSG);
+	overwrites = codec_u32(&cursor);
+	count = codec_count(&cursor, STAGE_APPLY_LIMIT_PATHS, 4);
+	paths = codec_strings(&cursor, count, PATH_MAX);
+	if (codec_u32(&cursor) != ASKED_VERSION)
+		codec_fail(&cursor, -EBADMSG);
+	/* torn: killed before anything was done */
+	if (codec_end(&cursor) < 0)
+		return -ENOENT;
+	*ret_paths = paths;
+	*ret_count = count;
+	*ret_overwrites = overwrites;
+	return 0;
+}
+
+/* ---- the work ---- */
+
+static bool is_directory(const struct stage_side *side)
+{
+	return side->type == STAGE_DIRECTORY;
+}
+
+/* What is new or changed, but where a directory has to be emptied first. */
+static int put_most(struct stage_writer *writer, struct stage_applied *applied)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < applied->count && result == 0; i++) {
+		struct stage_item *item = &applied->items[i];
+
+		if (item->outcome != STAGE_READY || item->after.type == STAGE_NONE ||
+		    is_directory(&item->before))
+			continue;
+		result = item->kind == STAGE_MODE ? stage_writer_set_mode(writer, item) :
+						    stage_writer_put(writer, item);
+		if (item->outcome == STAGE_APPLIED)
+			stage_prune(writer->kept, item, writer->parent);
+	}
+	return result;
+}
+
+/* What a directory holds goes before it. */
+static int remove_all(struct stage_writer *writer, struct stage_applied *applied)
+{
+	int result = 0;
+
+	for (size_t i = applied->count; i-- > 0 && result == 0;) {
+		struct stage_item *item = &applied->items[i];
+
+		if (item->outcome != STAGE_READY || item->after.type != STAGE_NONE)
+			continue;
+		result = stage_writer_remove(writer, item);
+		if (item->outcome == STAGE_APPLIED)
+			stage_prune(writer->kept, item, writer->parent);
+	}
+	return result;
+}
+
+static int put_in_place_of_directories(struct stage_writer *writer, struct stage_applied *applied)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < applied->count && result == 0; i++) {
+		struct stage_item *item = &applied->items[i];
+
+		if (item->outcome != STAGE_READY || item->after.type == STAGE_NONE ||
+		    is_directory(&item->after))
+			continue;
+		result = stage_writer_put(writer, item);
+		if (item->outcome == STAGE_APPLIED)
+			stage_prune(writer->kept, item, writer->parent);
+	}
+	return result;
+}
+
+/* Last, from below: one that takes the right to write keeps nothing from coming. */
+static int set_modes(struct stage_writer *writer, struct stage_applied *applied)
+{
+	int result = 0;
+
+	for (size_t i = applied->count; i-- > 0 && result == 0;) {
+		struct stage_item *item = &applied->items[i];
+		bool is_new = item->outcome == STAGE_APPLIED && !is_directory(&item->before);
+
+		if (is_directory(&item->after) && (is_new || item->outcome == STAGE_READY))
+			result = stage_writer_set_mode(writer, item);
+	}
+	return result;
+}
+
+static int work(const struct stage_apply *apply, struct stage_applied *applied, struct error *error)
+{
+	struct stage_writer writer;
+	int result = stage_writer_begin(&writer, apply->kept, error);
+
+	if (result == 0) {
+		result = put_most(&writer, applied);
+		if (result == 0)
+			result = remove_all(&writer, applied);
+		if (result == 0)
+			result = put_in_place_of_directories(&writer, applied);
+		if (result == 0)
+			result = set_modes(&writer, applied);
+		if (result < 0)
+			error_errno(error, result, "applying the stage; what is left of it waits");
+	}
+	stage_writer_end(&writer);
+	return result;
+}
+
+static int stop_at_one(void *context, const struct stage_change *change)
+{
+	(void)change;
+	*(bool *)context = true;
+	return -ECANCELED;
+}
+
+/* Where it cannot be told it stays. */
+static bool has_more(const struct stage_kept *kept)
+{
+	bool is_left = false;
+	const struct stage stage = { .upper_fd = kept->upper_fd,
+				     .lower_fd = kept->workspace_fd,
+				     .hidden = kept->about.hidden,
+				     .hidden_count = kept->about.hidden_count,
+				     .take = stop_at_one,
+				     .context = &is_left };
+	struct error ignored = ERROR_NONE;
+
+	return stage_walk(&stage, &ignored) < 0 || is_left;
+}
+
+static void count(struct stage_applied *applied)
+{
+	for (size_t i = 0; i < applied->count; i++)
+		applied->outcomes[applied->items[i].outcome]++;
+}
+
+int stage_apply(const struct stage_apply *apply, struct arena *arena,
+		struct stage_applied *ret_applied, struct error *error)
+{
+	int result;
+
+	*ret_applied = (struct stage_applied){ .is_left = true };
+	if (!apply->is_dry) {
+		result = stage_apply_recover(apply->kept, error);
+		if (result >= 0)
+			result = keep_asked(apply);
+		if (result < 0)
+			return error->code ? result :
+					     error_errno(error, result, "writing to the stage");
+	}
+	result = stage_apply_judge(apply, arena, ret_applied, error);
+	ret_applied->is_left = true;
+	if (result == 0 && !apply->is_dry) {
+		result = work(apply, ret_applied, error);
+		ret_applied->is_left = has_more(apply->kept);
+	}
+	if (result == 0 && !apply->is_dry)
+		(void)unlinkat(apply->kept->fd, ASKED, 0);
+	count(ret_applied);
+	return result;
+}
