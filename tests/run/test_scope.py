@@ -215,14 +215,18 @@ def late(tree, connection, _):
 
 def test_a_manager_that_does_not_answer_in_time_is_a_refusal():
     """And a scope that comes afterwards is stopped. All at once: each takes the whole time."""
-    scripts = [greets(b""), says(answer()), flood, late]
+    scripts = [greets(b""), says(answer()), late, flood]
     trees = [Tree(TASK) for _ in scripts]
     try:
         for made, script in zip(trees, scripts):
             made.listen(script)
-        for made, child in zip(trees, [start(made) for made in trees]):
+        *children, flooded = [start(made) for made in trees]
+        for child in children:
             assert_refused(child, LATE)
-        assert eventually(lambda: trees[-1].call[2:] == (trees[-1].unit, "replace"))
+        assert eventually(lambda: trees[2].call[2:] == (trees[2].unit, "replace"))
+        # its role may be ended by its own limits before
+        _, err = flooded.communicate(timeout=LIMIT_S)
+        assert flooded.returncode == 1 and "control group" in err, err
     finally:
         for made in trees:
             made.remove()
