@@ -44,8 +44,8 @@ static int open_cover(const struct landing_place *place, int git_fd, struct git_
 	if (status.st_dev != place->device || status.st_ino != place->inode)
 		return -ESTALE;
 	(void)snprintf(upper, sizeof(upper), "%u/upper", place->layer);
-	cover->upper_fd = openat(git_fd, upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return cover->upper_fd < 0 ? -errno : 0;
+	cover->upper_fd = git_upper_open(git_fd, upper);
+	return cover->upper_fd < 0 ? cover->upper_fd : 0;
 }
 
 static int open_git(int task_fd)

@@ -132,7 +132,7 @@ static int show_git_of(const struct diff *diff, const struct stage_kept *kept,
 	int result;
 
 	(void)snprintf(name, sizeof(name), PLAN_GIT_LAYERS "/%u/upper", place->layer);
-	fd = openat(kept->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = git_upper_open(kept->fd, name);
 	if (fd < 0)
 		return 0;
 	result = git_upper_read(fd, &arena, &upper, error);

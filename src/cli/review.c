@@ -94,6 +94,13 @@ static void say(const char *word, const char *what)
 	complain(text);
 }
 
+static const char *path_of(const struct git_held_tree *tree)
+{
+	if (!tree->path)
+		return "(a path that is too long)";
+	return *tree->path ? tree->path : "(all that the task did there)";
+}
+
 static int list_stores(struct review *review, struct error *error)
 {
 	struct git_held *git;
@@ -121,14 +128,12 @@ static int list_stores(struct review *review, struct error *error)
 								.reason = git[i].reason,
 								.git = &git[i] };
 	for (size_t i = 0; i < tree_count; i++)
-		review->items[review->count++] =
-			(struct item){ .id = trees[i].id,
-				       .task = trees[i].task,
-				       .directory = trees[i].directory,
-				       .path = trees[i].path ? trees[i].path :
-							       "(a path that is too long)",
-				       .reason = trees[i].reason,
-				       .tree = &trees[i] };
+		review->items[review->count++] = (struct item){ .id = trees[i].id,
+								.task = trees[i].task,
+								.directory = trees[i].directory,
+								.path = path_of(&trees[i]),
+								.reason = trees[i].reason,
+								.tree = &trees[i] };
 	return 0;
 }
 
@@ -230,7 +235,7 @@ static int choose(struct review *review, const char *verb, char **words)
 static const char *what_it_does(const struct item *item)
 {
 	if (item->tree)
-		return item->tree->path ? "" : "  (cannot be accepted)";
+		return item->tree->path && *item->tree->path ? "" : "  (cannot be accepted)";
 	return item->git->is_cut		 ? "  (too large to be kept)" :
 	       item->git->kind == GIT_HELD_OTHER ? "  (cannot be accepted)" :
 						   "";

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "workspace/git_commit_internal.h"
 #include "workspace/git_content.h"
+#include "workspace/git_held_tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -736,12 +737,46 @@ static size_t id_bytes_of(const struct git_snapshot_part *part)
 	return 20;
 }
 
+/*
+ * A layer of more changes than are looked through would be too large at each attempt: it is held as
+ * it is, for a person to look into or drop.
+ */
+static int hold_layer(struct git_run *run)
+{
+	static const char reason[] = "the task left more changes than are looked through";
+	struct git_held_tree held = { .task = run->commit->task,
+				      .directory = run->cover->path,
+				      .path = "",
+				      .reason = reason };
+	struct git_outcome outcome = {
+		.kind = GIT_OUTCOME_HELD, .path = "", .reason = reason, .change = CHANGE_MODIFIED
+	};
+	int CLEANUP_FD parent =
+		openat(run->cover->upper_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int CLEANUP_FD store = git_held_tree_open(run->commit->state_fd, held.task, true);
+	struct stat status;
+	int result;
+
+	*run->error = ERROR_NONE;
+	if (store < 0)
+		return error_errno(run->error, store, "what is held of %s", held.task);
+	if (parent < 0 || fstat(run->cover->upper_fd, &status) < 0)
+		return error_errno(run->error, errno, "%s", run->cover->path);
+	result = git_held_tree_take(store, parent, "upper", &status, &held, run->error);
+	if (result < 0)
+		return result;
+	memcpy(outcome.id, held.id, sizeof(outcome.id));
+	return add_outcome(run, outcome);
+}
+
 static int run_cover(struct git_run *run)
 {
 	bool is_deferred = false;
 	int result;
 
 	result = git_upper_read(run->cover->upper_fd, run->arena, &run->upper, run->error);
+	if (result == -E2BIG && run->commit->is_final)
+		return hold_layer(run);
 	if (result == 0)
 		result = place_all(run);
 	if (result == 0)

@@ -291,7 +291,7 @@ static int take_item(const struct json_node *root, const char *task, const char 
 			held.kind = (enum git_held_tree_kind)i;
 	if (!held.task || !held.directory || !held.reason ||
 	    held.kind == GIT_HELD_TREE_KIND_COUNT || strcmp(held.task, task) != 0 ||
-	    !path_is_clean(held.directory) || (held.path && (!*held.path || !is_below(held.path))))
+	    !path_is_clean(held.directory) || (held.path && !is_below(held.path)))
 		return -EBADMSG;
 	name_it(&held, held.id);
 	if (strcmp(held.id, id) != 0)
@@ -480,6 +480,10 @@ int git_held_tree_accept(int state_fd, const struct git_held_tree *held, struct 
 		return error_errno(error, store, "what is held of %s", held->task);
 	if (!held->path)
 		return error_set(error, EOPNOTSUPP, "%s: its path is too long", held->id);
+	if (!*held->path)
+		return error_set(error, EOPNOTSUPP,
+				 "%s: it is a whole layer, which bawn does not put in place",
+				 held->id);
 	result = git_held_tree_check(store, held->id, held->held_ns);
 	if (result == -ESTALE)
 		return error_set(error, ESTALE, "%s: it was changed after it was held", held->path);

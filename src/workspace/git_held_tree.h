@@ -44,8 +44,8 @@ enum git_held_tree_kind {
 struct git_held_tree {
 	char id[GIT_HELD_TREE_ID_BYTES];
 	const char *task;
-	const char *directory; /* host path of the workspace */
-	const char *path;      /* below it; NULL where it is too long */
+	const char *directory; /* host path of the workspace, or of a git directory */
+	const char *path;      /* below it; NULL where it is too long, "" for a whole layer of it */
 	const char *reason;    /* words of ours */
 	enum git_held_tree_kind kind;
 	uint32_t mode; /* permissions that it had */
@@ -72,9 +72,9 @@ int git_held_tree_list(int state_fd, struct arena *arena, struct git_held_tree *
 		       size_t *ret_count, size_t *ret_bad, struct error *error);
 
 /*
- * Puts it back where it was. -EEXIST: something is there by now; -ENOENT: its directory is gone;
- * -ESTALE: something in it changed after it was held. It stays in the store where it fails, else it
- * is gone from there.
+ * Puts it back where it was. -EOPNOTSUPP: it has no place of its own; -EEXIST: something is there
+ * by now; -ENOENT: its directory is gone; -ESTALE: something in it changed after it was held. It
+ * stays in the store where it fails, else it is gone from there.
  */
 int git_held_tree_accept(int state_fd, const struct git_held_tree *held, struct error *error)
 	__attribute__((warn_unused_result));

@@ -77,6 +77,44 @@ static bool is_opaque(int fd)
 	return false;
 }
 
+/*
+ * The layer is the caller's, whatever modes a task gave to what lies in it: nothing is lost by one
+ * that keeps its own owner out.
+ */
+static void unlock(int fd, const struct stat *status, mode_t needed)
+{
+	if (status->st_uid == geteuid() && (status->st_mode & needed) != needed)
+		(void)fd_set_mode(fd, (status->st_mode & 07777) | needed);
+}
+
+static void unlock_file(int directory_fd, const char *name, const struct stat *status)
+{
+	int CLEANUP_FD fd = -1;
+	struct stat now;
+
+	if (!S_ISREG(status->st_mode) || status->st_mode & S_IRUSR)
+		return;
+	fd = fd_open_beneath(directory_fd, name, O_PATH | O_NOFOLLOW);
+	if (fd >= 0 && fstat(fd, &now) == 0 && S_ISREG(now.st_mode))
+		unlock(fd, &now, S_IRUSR);
+}
+
+int git_upper_open(int directory_fd, const char *path)
+{
+	int CLEANUP_FD place =
+		fd_open_beneath(directory_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+	struct stat status;
+	int fd;
+
+	if (place < 0)
+		return place;
+	if (fstat(place, &status) < 0)
+		return -errno;
+	unlock(place, &status, S_IRWXU);
+	fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 static int take_name(struct walk *walk, const struct pending *at, int directory_fd,
 		     const char *name)
 {
@@ -86,10 +124,15 @@ static int take_name(struct walk *walk, const struct pending *at, int directory_
 
 	if (!path)
 		return -ENOMEM;
-	if (fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == EACCES)
+			return add(walk, (struct git_upper_entry){ .path = path,
+								   .kind = GIT_UPPER_UNREAD });
 		return errno == ENOENT ? 0 : -errno;
+	}
 	if (S_ISDIR(status.st_mode))
 		return push(walk, path, at->depth + 1);
+	unlock_file(directory_fd, name, &status);
 	return add(walk, (struct git_upper_entry){
 				 .path = path,
 				 .kind = kind_of(&status),
@@ -109,8 +152,7 @@ static int take_directory(struct walk *walk, const struct pending at)
 	directory_begin(&directory,
 			at.depth > GIT_UPPER_LIMIT_DEPTH ?
 				-1 :
-				fd_open_beneath(walk->upper_fd, *at.path ? at.path : ".",
-						O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+				git_upper_open(walk->upper_fd, *at.path ? at.path : "."));
 	if (directory.fd < 0)
 		return add(walk,
 			   (struct git_upper_entry){ .path = at.path, .kind = GIT_UPPER_UNREAD });
@@ -135,7 +177,10 @@ int git_upper_read(int upper_fd, struct arena *arena, struct git_upper *ret_uppe
 	struct git_upper upper = { 0 };
 	struct walk walk = { .arena = arena, .upper_fd = upper_fd, .upper = &upper };
 	int result = push(&walk, "", 0);
+	struct stat status;
 
+	if (fstat(upper_fd, &status) == 0)
+		unlock(upper_fd, &status, S_IRWXU);
 	while (result == 0 && walk.pending_count)
 		result = take_directory(&walk, walk.pending[--walk.pending_count]);
 	if (result < 0)

@@ -1,7 +1,8 @@
 /*
  * What a task changed below a covered git directory: the upper directory of its overlay, read from
  * the host. The task wrote it; it is walked by descriptors, no link followed, in bounded time and
- * memory, and only named here: contents are read elsewhere.
+ * memory, and only named here: contents are read elsewhere. What a task's modes would keep from
+ * being read is made readable to its owner.
  */
 #pragma once
 
@@ -39,7 +40,13 @@ struct git_upper {
 	size_t count;
 };
 
-/* -E2BIG for more than GIT_UPPER_LIMIT_ENTRIES. */
+/*
+ * Opens a directory in the layer, or the layer itself, to be read: also one whose mode keeps the
+ * caller out, where it is the caller's. A descriptor or a negative errno.
+ */
+int git_upper_open(int directory_fd, const char *path);
+
+/* Unlocks what it meets, likewise. -E2BIG for more than GIT_UPPER_LIMIT_ENTRIES. */
 int git_upper_read(int upper_fd, struct arena *arena, struct git_upper *ret_upper,
 		   struct error *error);
 

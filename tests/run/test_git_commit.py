@@ -5,6 +5,7 @@ a copy, and by git on an overlay in namespaces of its own, after which the engin
 over. Both repositories must then look the same to git.
 """
 import errno
+import json
 import os
 import shutil
 import stat
@@ -579,6 +580,49 @@ def test_held_things_stay_held_in_a_live_box(lab):
     assert {row[0] for row in outcomes} == {"held"}, outcomes
     assert "/tmp/evil" not in (lab.gitdir / "config").read_text()
     assert not (lab.gitdir / "hooks/x").exists()
+
+
+def review(state, verb, *words, status=0):
+    done = subprocess.run([BAWN, "review", verb, "--state-dir", str(state), *words], text=True,
+                          capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+    assert done.returncode == status, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+@pytest.fixture
+def quick_base():
+    """In memory, where that is: for names by the hundred thousand."""
+    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"
+    path = Path(folder) / f"bawn-git-{os.getpid()}-{os.urandom(3).hex()}"
+    path.mkdir(mode=0o755)
+    yield path
+    remove_tree(path)
+
+
+def test_more_than_is_looked_through_is_held_whole(quick_base):
+    """It would be too much at each attempt: a person can look into it, and drop it."""
+    lab = Lab(quick_base)
+    lab.work.mkdir()
+    lab.state.chmod(0o700)
+    sh("git init -q .; git commit -q --allow-empty -m one", lab.work)
+    lab.snapshot()
+    many = lab.upper / "objects/ff"
+    many.mkdir(parents=True)
+    (lab.upper / "COMMIT_EDITMSG").write_text("lost\n")
+    for i in range(200000):
+        os.mknod(many / f"{i:038x}", 0o600)
+    failed = lab.commit("live", check=False)
+    assert failed.returncode == 1 and lab.upper.is_dir(), failed.stderr
+    (outcome,) = lab.outcomes(lab.commit())
+    assert "more changes" in " ".join(outcome), outcome
+    assert not lab.upper.exists() and (lab.gitdir / "COMMIT_EDITMSG").read_text() == "one\n"
+    (item,) = json.loads(review(lab.state, "ls", "--json"))["held"]
+    assert item["kind"] == "directory" and item["directory"] == str(lab.gitdir), item
+    assert "cannot be accepted" in review(lab.state, "ls")
+    assert "+lost" in review(lab.state, "show", item["id"])
+    review(lab.state, "accept", "--yes", item["id"], status=1)
+    review(lab.state, "reject", "--yes", item["id"])
+    assert not json.loads(review(lab.state, "ls", "--json"))["held"]
 
 
 def test_a_rebase_over_several_actions(base, template):

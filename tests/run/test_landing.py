@@ -6,6 +6,7 @@ repositories must then look the same to git.
 """
 import json
 import os
+import stat
 import subprocess
 import tempfile
 
@@ -438,6 +439,30 @@ def test_one_that_is_lost_takes_no_other_with_it(place, how):
     assert "cannot come to the host" in ran.err and ran.err.count("\n") == 1, ran
     assert subject(place.work) == subject(place.work / "b") == "task"
     assert place.sh("true").err == ""
+    place.assert_nothing_left()
+
+
+LOCKED = {
+    "listed": "mkdir .git/x; touch .git/x/f; chmod 444 .git/x",
+    "whole": "chmod 000 .git",
+    "references": "chmod 444 .git/refs/heads",
+    "objects": "chmod 000 .git/objects",
+    "files": "chmod 000 .git/refs/heads/main .git/index .git/logs/HEAD",
+}
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_modes_keep_nothing_back(place, name):
+    plain(place)
+    before = stat.S_IMODE((place.work / ".git").stat().st_mode)
+    ran = place.sh("git commit --allow-empty -qm kept; " + LOCKED[name], *ENV)
+    assert ran.status == 0, ran
+    assert subject(place.work) == "kept"
+    assert [item["path"] for item in waiting(place)] == ["x/f"] * (name == "listed")
+    assert stat.S_IMODE((place.work / ".git").stat().st_mode) == before
+    kill_in_mid_action(place, "git commit --allow-empty -qm killed; " + LOCKED[name])
+    assert "yet" not in place.sh("true").err
+    assert subject(place.work) == "killed"
     place.assert_nothing_left()
 
 
