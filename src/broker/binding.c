@@ -138,17 +138,29 @@ static int set_flag(struct binder *binder, const struct document_statement *stat
 /* A flag that shows less of it counts; one that shows more does not. */
 static int set_workspace(struct binder *binder, const struct document_statement *statement)
 {
-	bool is_staged = strcmp(statement->text, "staged") == 0;
-	bool is_read_only = strcmp(statement->text, "read-only") == 0;
+	/* from what shows most of it to what shows least */
+	static const struct {
+		const char *word, *option, *is;
+		uint32_t flag;
+	} ways[] = {
+		{ "staged", "--stage", "is staged", POLICY_STAGE },
+		{ "ephemeral", "--ephemeral", "is ephemeral", POLICY_EPHEMERAL },
+		{ "read-only", "--read-only", "is read-only", POLICY_READ_ONLY },
+	};
 	struct request *request = binder->request;
+	size_t said = 0;
 
-	if (is_read_only && (binder->given->flags & POLICY_STAGE))
-		return refuse(binder, statement, "--stage", "is read-only");
-	if (!is_staged && !is_read_only)
+	while (said < sizeof(ways) / sizeof(ways[0]) &&
+	       strcmp(statement->text, ways[said].word) != 0)
+		said++;
+	if (said == sizeof(ways) / sizeof(ways[0]))
 		return 0;
-	if (binder->given->flags & (POLICY_STAGE | POLICY_READ_ONLY))
+	for (size_t i = 0; i < said; i++)
+		if (binder->given->flags & ways[i].flag)
+			return refuse(binder, statement, ways[i].option, ways[said].is);
+	if (binder->given->flags & POLICY_WORKSPACE)
 		return 0;
-	request->flags |= is_staged ? POLICY_STAGE : POLICY_READ_ONLY;
+	request->flags |= ways[said].flag;
 	request->workspace_rule = statement->rule;
 	return 0;
 }

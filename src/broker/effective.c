@@ -425,7 +425,7 @@ static int add_git_identity(struct maker *maker)
 static enum path_class workspace_class(uint32_t flags)
 {
 	return flags & POLICY_READ_ONLY ? PATH_READ :
-	       flags & POLICY_STAGE	? PATH_STAGE :
+	       flags & POLICY_LAYERED	? PATH_STAGE :
 					  PATH_WRITE;
 }
 
@@ -437,6 +437,8 @@ static uint32_t workspace_rule(struct maker *maker)
 		return flag_rule(maker, "--read-only", 0);
 	if (maker->policy.flags & POLICY_STAGE)
 		return flag_rule(maker, "--stage", 0);
+	if (maker->policy.flags & POLICY_EPHEMERAL)
+		return flag_rule(maker, "--ephemeral", 0);
 	if (maker->request->workspace)
 		return flag_rule(maker, "--workspace", 0);
 	return policy_rule(&maker->policy, maker->arena, rule_builtin(RULE_WORKSPACE_WRITE));
@@ -567,9 +569,9 @@ static int fill_policy(struct maker *maker)
 	int result;
 
 	policy->flags = maker->request->flags;
-	if ((policy->flags & POLICY_STAGE) && (policy->flags & POLICY_READ_ONLY))
+	if (__builtin_popcount(policy->flags & POLICY_WORKSPACE) > 1)
 		return error_set(maker->error, EINVAL,
-				 "--stage and --read-only exclude each other");
+				 "--stage, --ephemeral and --read-only exclude each other");
 	policy->timeout_ns = maker->request->timeout_ns;
 	policy->listeners = (struct policy_listener *)(uintptr_t)maker->request->listeners;
 	policy->listener_count = maker->request->listener_count;

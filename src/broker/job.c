@@ -628,7 +628,11 @@ static void note_staged(struct job *job)
 	struct change *changes;
 	size_t count;
 
-	if (task->box.task_fd < 0 || !staging_has_news(effective, task->box.task_fd))
+	result->is_ephemeral = effective->policy.flags & POLICY_EPHEMERAL;
+	if (task->box.task_fd < 0)
+		return;
+	result->has_dropped = staging_has_ephemeral(effective, task->box.task_fd);
+	if (!staging_has_news(effective, task->box.task_fd))
 		return;
 	result->stage = effective->task;
 	if (task->options.live || !job->options.arena ||

@@ -145,7 +145,9 @@ int landing_begin(struct landing *landing, const struct effective *effective, in
 	*landing = LANDING_NONE;
 	landing->effective = effective;
 	landing->arena.first_bytes = FIRST_BYTES;
-	if (!count_covers(found) || !has_layers(&effective->plan))
+	/* nothing of an ephemeral workspace lands, and nothing is kept for who would go on */
+	if ((effective->policy.flags & POLICY_EPHEMERAL) || !count_covers(found) ||
+	    !has_layers(&effective->plan))
 		return 0;
 	landing->git_fd = open_git(task_fd);
 	if (landing->git_fd < 0)

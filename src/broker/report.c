@@ -107,6 +107,13 @@ static void add_staged(const struct result *result, struct buffer *buffer)
 		      result->stage, result->stage, result->stage);
 }
 
+static void add_ephemeral(const struct result *result, struct buffer *buffer)
+{
+	if (result->has_dropped)
+		add_line(buffer, "ephemeral: what is changed in the workspace is not on the host, "
+				 "and is gone when the task ends");
+}
+
 static void add_deferred(const struct result *result, struct buffer *buffer)
 {
 	for (size_t i = 0; i < result->change_count; i++) {
@@ -164,4 +171,5 @@ void report_lines(const struct result *result, struct buffer *buffer)
 	add_deferred(result, buffer);
 	add_artifacts(&result->artifacts, buffer);
 	add_staged(result, buffer);
+	add_ephemeral(result, buffer);
 }

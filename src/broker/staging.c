@@ -76,7 +76,8 @@ int staging_begin(const struct effective *effective, int task_fd, struct error *
 	const struct view_path *row = row_of(effective);
 	struct paths hidden, obeyed;
 
-	if (!row)
+	/* without this file whatever ends the task, or buries it, keeps nothing */
+	if (!row || !staging_is_on(effective))
 		return 0;
 	if (gather(effective, &arena, &hidden, &obeyed) < 0)
 		return error_errno(error, ENOMEM, "staging the workspace");
@@ -96,6 +97,11 @@ int staging_begin(const struct effective *effective, int task_fd, struct error *
 bool staging_has_news(const struct effective *effective, int task_fd)
 {
 	return staging_is_on(effective) && stage_store_has_changes(task_fd);
+}
+
+bool staging_has_ephemeral(const struct effective *effective, int task_fd)
+{
+	return (effective->policy.flags & POLICY_EPHEMERAL) && stage_store_has_changes(task_fd);
 }
 
 struct listing {

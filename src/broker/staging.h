@@ -15,6 +15,7 @@ struct effective;
 struct error;
 struct state;
 
+/* Of an ephemeral one nothing stays: it has the same layers, and no stage. */
 bool staging_is_on(const struct effective *effective);
 
 /* The box is made and nothing of the task has run in it. */
@@ -23,6 +24,9 @@ int staging_begin(const struct effective *effective, int task_fd, struct error *
 
 /* Whether there will be a stage. */
 bool staging_has_news(const struct effective *effective, int task_fd);
+
+/* Whether the task changed something, its git included, that is gone with it. */
+bool staging_has_ephemeral(const struct effective *effective, int task_fd);
 
 /*
  * What the task changed so far, in the arena: at most CHANGE_LIMIT, of which is_more tells. None of

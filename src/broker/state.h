@@ -4,7 +4,7 @@
  *   <state>/               0700, the caller's own; default ~/.local/state/bawn
  *     tasks/<id>/          one per live task; its supervisor holds a flock(2) on it
  *     tasks/<id>/git/<n>/  layers of the overlay on its n-th git directory: a task's to write
- *     tasks/<id>/stage/    layers of the overlay on a staged workspace
+ *     tasks/<id>/stage/    layers of the overlay on a staged or ephemeral workspace
  *     stages/<id>/         the directory of a task with a stage, once it has ended
  *                          (workspace/stage_store.h)
  *     spares/              directories that hold nothing or empty layers, to become those of tasks

@@ -21,7 +21,8 @@ static const char *workspace_word(uint32_t flags)
 {
 	return flags & POLICY_READ_ONLY ? "read-only" :
 	       flags & POLICY_STAGE ? "writable; what you change waits for a person to apply it" :
-				      "writable";
+	       flags & POLICY_EPHEMERAL ? "writable; what you change is gone when the task ends" :
+					  "writable";
 }
 
 const char *summary_text(const struct policy *policy, const char *hash, struct arena *arena)

@@ -28,7 +28,7 @@ static const struct option options[] = {
 static const char *const build_gaps[] = {
 	"repositories, hooks and settings of editors that a task plants in the workspace are taken "
 	"out of it when an action is over: while one runs, a program of the host that goes in "
-	"there can run them (not with --stage)",
+	"there can run them (not with --stage or --ephemeral)",
 };
 
 static int take(void *context, const struct option *option, const char *value, struct error *error)

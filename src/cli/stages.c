@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "cli/options.h"
+#include "cli/stage_record.h"
 #include "workspace/host.h"
 
 #include <errno.h>
@@ -80,6 +81,11 @@ static int find_word(const struct stages *stages, const char *word, const char *
 	if (found)
 		return error_set(error, ENOENT,
 				 "%.100s is the beginning of more than one id; type more of it",
+				 word);
+	if (stage_record_is_ephemeral(stages->effective.state.fd, word))
+		return error_set(error, ENOENT,
+				 "the workspace of %.100s is ephemeral: what the task changed is "
+				 "gone when it ends, and there is nothing to show or apply",
 				 word);
 	if (is_running(stages, word))
 		return error_set(error, EBUSY,

@@ -490,10 +490,10 @@ static int overlay_failed(const struct plan_op *op, int code, struct error *erro
 	if (op->upper && strcmp(path_name(op->upper), PLAN_STAGE_LAYERS) == 0)
 		return error_context(
 			error,
-			"the workspace cannot be staged: its file system cannot be the lower layer "
-			"of an overlay (or the state directory's not the upper one); --state-dir "
-			"DIR takes another state directory, and without --stage the task works in "
-			"the workspace itself");
+			"the workspace cannot have a layer: its file system cannot be the lower "
+			"one of an overlay (or the state directory's not the upper one); "
+			"--state-dir DIR takes another state directory, and without --stage or "
+			"--ephemeral the task works in the workspace itself");
 	if (op->layer != LAYER_PROTECT)
 		return code;
 	return error_context(

@@ -279,7 +279,7 @@ static void explain_secrets(struct maker *maker)
 	const struct explain_facts *facts = maker->facts;
 	const struct view *view = &maker->policy->view;
 	const struct rule_ref rule = rule_builtin(RULE_WORKSPACE_SECRET);
-	bool in_place = !(maker->policy->flags & (POLICY_STAGE | POLICY_READ_ONLY));
+	bool in_place = !(maker->policy->flags & POLICY_WORKSPACE);
 	struct explain_answer *line;
 
 	if (maker->policy->flags & POLICY_SHOW_SECRETS) {
@@ -362,11 +362,12 @@ static void say_what_waits(struct maker *maker)
 
 	if (!row || row->class != PATH_WRITE)
 		return;
-	say_absent(maker, EXPLAIN_WRITE, LAYER_MOUNT,
-		   "gap: new files in the workspace that a program of the host runs or obeys "
-		   "(another repository, its hooks and configuration, editor tasks, agents' "
-		   "settings, direnv) lie there while a command runs. When it is over they are "
-		   "taken out and wait for `bawn review`; --stage leaves no such time");
+	say_absent(
+		maker, EXPLAIN_WRITE, LAYER_MOUNT,
+		"gap: new files in the workspace that a program of the host runs or obeys "
+		"(another repository, its hooks and configuration, editor tasks, agents' "
+		"settings, direnv) lie there while a command runs. When it is over they are "
+		"taken out and wait for `bawn review`; --stage and --ephemeral leave no such time");
 }
 
 static void explain_write(struct maker *maker)
@@ -377,8 +378,11 @@ static void explain_write(struct maker *maker)
 	say_rows(maker, write, PATH_WRITE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the host's, in place: what it does there is done");
 	say_rows(maker, write, PATH_STAGE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		 "the task's own layer, a stage that stays when the task has ended: nothing of it "
-		 "is on the host before `bawn apply`");
+		 maker->policy->flags & POLICY_EPHEMERAL ?
+			 "the task's own layer, gone when the task ends: nothing of it is ever on "
+			 "the host, nor what its git does" :
+			 "the task's own layer, a stage that stays when the task has ended: "
+			 "nothing of it is on the host before `bawn apply`");
 	say_rows(maker, write, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		 "the project's own layer of these caches, never the host's; while another run of "
 		 "the project holds one, a private layer that is gone at the end");
@@ -390,8 +394,12 @@ static void explain_write(struct maker *maker)
 		 "hooks of the host's stay as they are while it runs. When the host puts another "
 		 "directory in the place of one, that can be changed until it is made read-only");
 	say_rows(maker, write, PATH_OBJECTS, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
-		 "git's objects, in that layer: what the host has stays as it is, and what the "
-		 "task adds comes to it at the end, looked through; large packs are read-only");
+		 maker->policy->flags & POLICY_LAYERED ?
+			 "git's objects, in that layer: what the host has stays as it is, and what "
+			 "the task adds is in the layer alone; large packs are read-only" :
+			 "git's objects, in that layer: what the host has stays as it is, and what "
+			 "the task adds comes to it at the end, looked through; large packs are "
+			 "read-only");
 	line = answer(maker, write, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		      rule_builtin(RULE_PRIVATE_AREA));
 	line->text = "private, in memory, gone at the end";

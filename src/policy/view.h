@@ -11,8 +11,8 @@
  * git freshens packs by their times, for which an overlay would copy them whole; where it cannot,
  * it writes the object anew. Both are shown where they lie on the host.
  *
- * A staged workspace is one PATH_STAGE row: the same kind of overlay, over all of it. A git
- * directory in it keeps its own.
+ * A staged or ephemeral workspace is one PATH_STAGE row: the same kind of overlay, over all of it.
+ * A git directory in it keeps its own. The policy's flag says whether the layer stays at the end.
  *
  * PATH_COPY differs from PATH_READ in its cost alone: the copy is part of the root that many
  * starts have in common. Where other rows speak of the same path, or of one above or below it, the
@@ -38,7 +38,7 @@ enum path_class {
 	PATH_COPY,    /* the host's small file or tree as it is at the start, read-only */
 	PATH_GIT,     /* overlay: the host's git directory below, the task's own layer above */
 	PATH_OBJECTS, /* in such a one: a store of objects; it is no mount of its own */
-	PATH_STAGE,   /* overlay: the host's tree below, the task's layer above, kept at the end */
+	PATH_STAGE,   /* overlay: the host's tree below, the task's layer above */
 	PATH_CLASS_COUNT,
 };
 

@@ -151,6 +151,8 @@ void result_members(const struct result *result, struct json *json)
 	artifact_json(&result->artifacts, json);
 	if (result->stage)
 		json_string(json, "stage", result->stage);
+	if (result->is_ephemeral)
+		json_bool(json, "ephemeral", true);
 	json_array(json, "withheld_environment");
 	for (size_t i = 0; i < result->withheld_count; i++)
 		json_string(json, NULL, result->withheld[i]);

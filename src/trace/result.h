@@ -86,6 +86,8 @@ struct result {
 	size_t withheld_count;
 	const char *stage;    /* the task whose stage the changes are in; NULL: it has none */
 	bool has_more_staged; /* than the changes tell */
+	bool is_ephemeral;    /* the workspace was: nothing of it is kept */
+	bool has_dropped;     /* and the task had changed something there */
 	const char *message;  /* RESULT_FAILED and kin; NULL otherwise */
 };
 

@@ -41,6 +41,10 @@ int collect_check(const struct collect *collect, const struct policy *policy, st
 		return error_set(error, EINVAL,
 				 "--artifact takes files of the workspace, and with --stage they "
 				 "are not there before `bawn apply`");
+	if (policy->flags & POLICY_EPHEMERAL)
+		return error_set(error, EINVAL,
+				 "--artifact takes files of the workspace, and with --ephemeral "
+				 "what the task makes is never there");
 	for (size_t i = 0; i < collect->pattern_count; i++)
 		if (glob_check(collect->patterns[i]) < 0)
 			return error_set(error, EINVAL,

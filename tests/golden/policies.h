@@ -321,6 +321,16 @@ static inline void fill_stage(struct policy *policy, struct arena *arena)
 	policy->flags |= POLICY_STAGE;
 }
 
+/* The same, with nothing kept. */
+static inline void fill_ephemeral(struct policy *policy, struct arena *arena)
+{
+	fill_stage(policy, arena);
+	for (size_t i = 0; i < policy->view.count; i++)
+		if (policy->view.paths[i].class == PATH_STAGE)
+			policy->view.paths[i].rule = flag(policy, arena, "--ephemeral", 0);
+	policy->flags ^= POLICY_STAGE | POLICY_EPHEMERAL;
+}
+
 static const struct sample samples[] = {
 	{ "default", fill_default, false },
 	{ "read", fill_read, false },
@@ -336,6 +346,7 @@ static const struct sample samples[] = {
 	{ "listeners", fill_listeners, false },
 	{ "git", fill_git, true },
 	{ "stage", fill_stage, false },
+	{ "ephemeral", fill_ephemeral, false },
 };
 
 #define SAMPLE_COUNT (sizeof(samples) / sizeof(samples[0]))

@@ -60,7 +60,7 @@ def test_gaps_are_told_everywhere():
         assert any("io rate: none" in text for text in absent), name
         # in a layer of the task's own nothing lies on the host meanwhile
         waits = any("wait for `bawn review`" in text for text in absent)
-        assert waits == (name != "stage"), name
+        assert waits == (name not in ("stage", "ephemeral")), name
 
 
 def test_a_gpu_is_spoken_of_where_there_is_one():

@@ -149,7 +149,6 @@ def test_what_is_hidden_stays_hidden_from_a_flag(place, policy):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("workspace: ephemeral", "thrown away"),
     ("confinement: unrestricted", "running without the wall"),
     ("approval: always", "a way to ask a person"),
     ("exec: {strict: true}", "a view with the listed programs alone"),
@@ -218,25 +217,33 @@ def test_paths_that_would_undo_the_wall(place, policy):
             "/nowhere/at/all")
 
 
-def test_a_workspace_that_is_read_only_or_staged(place, policy):
+def test_a_workspace_that_is_not_written_in_place(place, policy):
     (place.work / "kept").write_text("before")
-    for text in ("read-only", "staged"):
+    presets = {"read-only": ["--preset", "review"], "staged": ["--preset", "quarantine"]}
+    for text in ("read-only", "staged", "ephemeral"):
         path = policy(f"workspace: {text}\n")
-        for options in (["--policy", path], ["--preset", {"read-only": "review",
-                                                          "staged": "quarantine"}[text]]):
+        for options in filter(None, (["--policy", path], presets.get(text))):
             ran = place.sh("cat kept; echo; echo after > kept && cat kept", *options)
             assert ran.out.splitlines()[0] == "before", ran
-            assert ("after" in ran.out) == (text == "staged"), ran
+            assert ("after" in ran.out) == (text != "read-only"), ran
             assert (place.work / "kept").read_text() == "before"
     path = policy("workspace: read-only\n")
     found = explained(place, "--policy", path)
     assert any(line["rule"] == {"id": "workspace", "file": path, "line": 2}
                for line in found["read"]), found["read"]
+    for option in ("--stage", "--ephemeral"):
+        refused(place.run("--policy", path, option, "--", "touch", "started"), place, 126,
+                option, f"{path}:2")
+    path = policy("workspace: ephemeral\n")
     refused(place.run("--policy", path, "--stage", "--", "touch", "started"), place, 126,
-            "--stage", f"{path}:2")
+            "--stage", "is ephemeral", f"{path}:2")
+    ran = place.sh("echo x > kept", "--policy", path, "--json")
+    assert ran.result["ephemeral"] and (place.work / "kept").read_text() == "before", ran
     # less is always possible
     path = policy("workspace: staged\n")
     assert place.sh("echo x > kept", "--policy", path, "--read-only").status != 0
+    ran = place.sh("echo x > kept", "--policy", path, "--ephemeral", "--json")
+    assert ran.result["ephemeral"] and "stage" not in ran.result, ran
 
 
 @pytest.mark.parametrize("preset", ["review", "quarantine"])

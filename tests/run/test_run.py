@@ -542,6 +542,7 @@ def validator():
     ["--cwd", "/usr", "--", "true"],
     ["--stdin", "--", "unshare", "-Ur", "true"],
     ["--env", "A=b", "--", "cat", "/nonexistent/x"],
+    ["--ephemeral", "--", "touch", "x"],
 ])
 def test_result_follows_the_schema(place, arguments):
     ran = place.run("--json", *arguments)
