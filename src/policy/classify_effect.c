@@ -184,10 +184,34 @@ void classify_write(struct classify *classify, const struct classify_word *word)
 	write_path(classify, word, WANTED_FS_WRITE);
 }
 
+/* Locales, zones and terminals become paths: "..", and what begins like one, leads away. */
+static bool is_harmless_value(const struct classify_word *word, size_t length)
+{
+	const char *value = word->text + length;
+
+	return word->kind == CLASSIFY_LITERAL && !strstr(value, "..") && !strstr(value, "=/") &&
+	       !strstr(value, "=:");
+}
+
+static bool is_plain_pager(const struct classify_word *word)
+{
+	static const char *const plain[] = { "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat",
+					     "SYSTEMD_PAGER=cat" };
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (word->kind == CLASSIFY_LITERAL && strcmp(word->text, plain[i]) == 0)
+			return true;
+	return false;
+}
+
 void classify_variable(struct classify *classify, const struct classify_word *word)
 {
-	if (!sensitive_is_harmless_variable(word->text, strcspn(word->text, "=+[")))
-		classify_add(classify, WANTED_ENV_SET, word, "");
+	size_t length = strcspn(word->text, "=+[");
+
+	if (sensitive_is_harmless_variable(word->text, length) ? is_harmless_value(word, length) :
+								 is_plain_pager(word))
+		return;
+	classify_add(classify, WANTED_ENV_SET, word, "");
 }
 
 /*
@@ -392,6 +416,8 @@ static void read_operand(struct command *command, const struct classify_word *wo
 		write_path(classify, word, WANTED_FS_REMOVE);
 	else if (command->flags & COMMAND_WRITES)
 		classify_write(classify, word);
+	else if (strstr(word->text, "://")) /* parsers of XML take URLs for files */
+		connect_url(command, word);
 	else if (strcmp(word->text, "-") != 0)
 		read_path(classify, word, command->flags & COMMAND_RECURSES);
 }
@@ -490,6 +516,7 @@ static bool judged_effect(struct command *command, char letter, const struct cla
 		{ '@', text_or_file }, { 'm', http_method },	{ 'S', command_sed },
 		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
 		{ 'o', revision },     { 'G', shell_option },	{ 'V', replaced_mark },
+		{ 'J', command_jq },
 	};
 
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
@@ -554,6 +581,10 @@ static void role(struct command *command, char letter, size_t index)
 
 	if (letter == 'q' && index == 0 && command->flags & COMMAND_HAS_TEXT)
 		letter = 'x';
+	/* without quotes it may become several words, and those behind the first are files */
+	if (letter == 't' && strchr(command->program->operands, 'r') &&
+	    (word->kind == CLASSIFY_UNKNOWN || word->kind == CLASSIFY_GLOB))
+		read_operand(command, word);
 	command_effect(command, letter, word);
 }
 

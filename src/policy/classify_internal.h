@@ -56,6 +56,7 @@ void command_wants(struct command *command, enum wanted_verb verb, const char *w
 /* Programs with a language of their own (classify_script.c). */
 void command_sed(struct command *command, const struct classify_word *script);
 void command_awk(struct command *command, const struct classify_word *script);
+void command_jq(struct command *command, const struct classify_word *script);
 
 /* The effect of one letter (program.h) on the word; `word` is the option itself for capitals. */
 void command_effect(struct command *command, char letter, const struct classify_word *word);

@@ -148,6 +148,56 @@ static size_t take_command(struct command *command, size_t i, bool more)
 	return i < command->count ? i + 1 : i;
 }
 
+/* True when no option of the program could do harm. */
+static bool is_harmless(const struct program *program)
+{
+	if (!has_setting(program, "*"))
+		return false;
+	for (const char *at = program->options; *at; at = next_item(at)) {
+		const char *end = at + strcspn(at, ITEM_END);
+
+		for (const char *c = *at == '-' && *end && *end != ' ' ? end + 1 : "";
+		     *c && *c != ' '; c++)
+			if (!strchr("trRZ1,", *c))
+				return false;
+	}
+	return true;
+}
+
+/* A word that becomes an option when its pattern or its unknown part is filled in. */
+static bool may_be_option(const struct classify_word *word)
+{
+	char c = word->text[0];
+
+	switch (word->kind) {
+	case CLASSIFY_LITERAL:
+		return false;
+	case CLASSIFY_GLOB:
+		return c == '*' || c == '?' || c == '[';
+	case CLASSIFY_ONE:
+		return c == '-' || c == '$' || c == '`' || c == '\0';
+	default:
+		return true;
+	}
+}
+
+/*
+ * An argument without quotes may become several words: what follows the first are options, or
+ * files to read.
+ */
+static void check_split(struct command *command, const struct classify_word *word, bool attached)
+{
+	bool several = word->kind == CLASSIFY_UNKNOWN;
+	bool reads = strchr(command->program->operands, 'r') != NULL;
+	bool harmless = is_harmless(command->program);
+
+	if (word->kind == CLASSIFY_GLOB && !attached)
+		several = !harmless && (may_be_option(word) || word->text[0] == '-');
+	if (several && (!harmless || reads))
+		classify_add(command->classify, WANTED_UNCLEAR, word,
+			     "may become several words, and more than an argument");
+}
+
 /*
  * Arguments of the option words[i]: `attached` is what of the word itself is one (NULL: none).
  * Returns the index of the next word.
@@ -176,6 +226,7 @@ static size_t take_arguments(struct command *command, size_t i, const struct opt
 	if (option->kind == '?') {
 		struct classify_word argument = part(word, attached ? attached : "");
 
+		check_split(command, word, true);
 		/* without its argument it is still that option */
 		if (attached || has_effect(option))
 			apply(command, letters, attached ? &argument : word);
@@ -185,9 +236,11 @@ static size_t take_arguments(struct command *command, size_t i, const struct opt
 		if (attached) {
 			struct classify_word argument = part(word, attached);
 
+			check_split(command, word, true);
 			apply(command, letters, &argument);
 			attached = NULL;
 		} else if (i < command->count) {
+			check_split(command, &command->words[i], false);
 			apply(command, letters, &command->words[i++]);
 		}
 	}
@@ -241,39 +294,6 @@ static size_t take_short(struct command *command, size_t i)
 		take_arguments(command, i, &option, NULL);
 	}
 	return i + 1;
-}
-
-/* True when no option of the program could do harm. */
-static bool is_harmless(const struct program *program)
-{
-	if (!has_setting(program, "*"))
-		return false;
-	for (const char *at = program->options; *at; at = next_item(at)) {
-		const char *end = at + strcspn(at, ITEM_END);
-
-		for (const char *c = *at == '-' && *end && *end != ' ' ? end + 1 : "";
-		     *c && *c != ' '; c++)
-			if (!strchr("trRZ1,", *c))
-				return false;
-	}
-	return true;
-}
-
-/* A word that becomes an option when its pattern or its unknown part is filled in. */
-static bool may_be_option(const struct classify_word *word)
-{
-	char c = word->text[0];
-
-	switch (word->kind) {
-	case CLASSIFY_LITERAL:
-		return false;
-	case CLASSIFY_GLOB:
-		return c == '*' || c == '?' || c == '[';
-	case CLASSIFY_ONE:
-		return c == '-' || c == '$' || c == '`' || c == '\0';
-	default:
-		return true;
-	}
 }
 
 /* "--name=$X": which option it is can be told. */
@@ -361,12 +381,30 @@ static bool is_connective(const struct classify_word *word)
 	       strchr("()!,", word->text[0]);
 }
 
+/* What settings say of words wherever they stand. */
+static void check_words(struct command *command, size_t from)
+{
+	bool response = has_setting(command->program, "!response");
+	bool loads = has_setting(command->program, "!loads");
+
+	for (size_t i = from; (response || loads) && i < command->count; i++) {
+		const struct classify_word *word = &command->words[i];
+
+		if (response && word->text[0] == '@')
+			classify_add(command->classify, WANTED_UNCLEAR, word,
+				     "options that are in a file");
+		if (loads && word->kind == CLASSIFY_LITERAL)
+			command_jq(command, word);
+	}
+}
+
 void command_options(struct command *command, size_t from)
 {
 	bool stop = has_setting(command->program, "!stop");
 	bool harmless = is_harmless(command->program);
 	bool expression = has_setting(command->program, "!expression");
 
+	check_words(command, from);
 	for (size_t i = from; i < command->count;) {
 		const struct classify_word *word = &command->words[i];
 		bool literal = word->kind == CLASSIFY_LITERAL;

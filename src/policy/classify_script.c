@@ -1,5 +1,5 @@
 /*
- * The little languages of sed and awk: whether a script writes, reads other files or runs
+ * The little languages of sed, awk, jq and yq: whether a script writes, reads other files or runs
  * something. Each reader knows the harmless part of its language; what is not in it cannot be told.
  */
 #include "policy/classify_internal.h"
@@ -69,6 +69,9 @@ static void skip_delimited(struct script *script, char delimiter, bool regular)
 {
 	while (*script->at && *script->at != delimiter) {
 		if (*script->at == '\\' && script->at[1]) {
+			/* "\cX" takes any character, a delimiter or a bracket too */
+			if (regular && script->at[1] == 'c')
+				unclear(script);
 			script->at += 2;
 		} else if (regular && *script->at == '[') {
 			skip_set(script);
@@ -156,7 +159,9 @@ static void sed_command(struct script *script)
 	} else if (strchr("aic", letter)) {
 		skip_text(script);
 	} else if (strchr(":btT", letter)) {
-		script->at += strcspn(script->at, "\n;}");
+		/* GNU's labels end at a blank, and the next command may follow */
+		script->at += strspn(script->at, " \t");
+		script->at += strcspn(script->at, "\n;} \t");
 	} else if (strchr("rR", letter)) {
 		sed_read(script);
 	} else if (strchr("wW", letter)) {
@@ -373,4 +378,40 @@ void command_awk(struct command *command, const struct classify_word *word)
 	if (strstr(word->text, "system") || strstr(word->text, "getline"))
 		classify_add(command->classify, WANTED_EXEC_CODE, word, "awk runs a command");
 	end(script);
+}
+
+/* The name in jq's or yq's program, and not a field's, begins what reads files or makes code. */
+static bool jq_reaches(const char *name, size_t length, const char *behind)
+{
+	static const char *const modules[] = { "import", "include" };
+	static const char *const operators[] = { "load",       "load_str",    "load_xml",
+						 "load_props", "load_base64", "loadstr",
+						 "eval" };
+
+	if (is_word(name, length, modules, sizeof(modules) / sizeof(modules[0])))
+		return true;
+	return behind[strspn(behind, " \t\n")] == '(' &&
+	       is_word(name, length, operators, sizeof(operators) / sizeof(operators[0]));
+}
+
+void command_jq(struct command *command, const struct classify_word *word)
+{
+	const char *at = word->text;
+
+	if (!is_known(command, word))
+		return;
+	while (*at) {
+		char before = at > word->text ? at[-1] : ' ';
+		size_t length = 0;
+
+		while (isalnum((unsigned char)at[length]) || at[length] == '_')
+			length++;
+		if (length && before != '.' && before != '"' && before != '$' &&
+		    jq_reaches(at, length, at + length)) {
+			classify_add(command->classify, WANTED_UNCLEAR, word,
+				     "a program that reads other files");
+			return;
+		}
+		at += length ? length : 1;
+	}
 }

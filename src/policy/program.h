@@ -17,6 +17,7 @@
  *   l  outside of the wall     a  cannot be told         g  directory whose configuration counts
  *   f  setting of git          @  text, or @FILE read    h  host to listen on
  *   S  script of sed           A  program of awk         m  HTTP method
+ *   J  program of jq or yq
  *   n  file read, or HOST:PATH z  file written, or HOST:PATH
  *   o  revision, path or both with ':' between: only secrets are requests
  *   b  NAME or NAME=VALUE of the shell's own             j  "+format", or the time to set
@@ -46,6 +47,8 @@
  *   !number  -5 is an option
  *   !plus    +x is an option that cannot be told
  *   !here    where it stands decides what it runs: another place than the task's asks
+ *   !response  a word "@FILE" stands for options in that file
+ *   !loads     operands behind the first may be programs of yq too
  *   !code    even "--version" may run what the project says
  *   -abc     short ones, no argument, harmless     --long      the same
  *   -a:w     a needs an argument, with its letters --long:w    both "--long x" and "--long=x"

@@ -94,6 +94,33 @@ WRAPPED = [("whoami", "allow"), ("timeout 5 ls", "allow"), ("timeout 5 touch x",
            ("git log --oneline | head -5 && wc -l *.c", "allow")]
 
 
+SPLIT = [("x='a -delete'; find . -name $x", "ask"), ("sort -k $x f", "ask"),
+         ("git log --format=$x", "ask"), ("git log -n$x", "ask"), ("nice -n $x ls", "ask"),
+         ("x='. .env'; grep $x f", "ask"), ("x='1 .env'; head -n $x f", "ask"),
+         ("grep .* f", "ask"), ("sort -k * f", "ask"), ("find . -name * -print", "ask"),
+         ("git log --format=\"$x\" -n \"$n\"", "allow"), ("head -n \"$n\" f", "allow"),
+         ("grep \"$x\" f", "allow"), ("grep *.c f", "allow"), ("grep --include=*.c x .", "allow"),
+         ("sleep $x", "allow"), ("find . -name \"$x\"", "allow"),
+         ("for f in *.c; do grep -n x \"$f\"; done", "allow"),
+         ("jq \"$x\" f", "ask"), ("LC_ALL=C sort f", "allow"), ("PAGER=cat git log", "allow"),
+         ("PAGER=less git log", "ask"), ("LANGUAGE=../x ls", "ask")]
+
+
+@pytest.mark.parametrize("command, must", SPLIT)
+def test_words_that_become_several_are_not_one_argument(work, command, must):
+    assert verdict("--shell", command, cwd=work) == must
+
+
+NOT_A_SHELLS = [("tar tf a --checkpoint-action=exec=./evil", "ask"),
+                ("tar tf a --checkpoint=1 --checkpoint-action exec=id", "ask"),
+                ("tar -I a=b -tf x", "ask"), ("sed ':a w x' f", "ask"), ("nm @options", "ask")]
+
+
+@pytest.mark.parametrize("command, must", NOT_A_SHELLS)
+def test_what_looks_like_a_shells_text_may_be_none(work, command, must):
+    assert verdict("--shell", command, cwd=work) == must
+
+
 @pytest.mark.parametrize("command, must", WRAPPED)
 def test_wrappers_are_judged_by_what_they_wrap(work, command, must):
     assert verdict("--shell", command, cwd=work) == must
