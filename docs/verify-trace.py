@@ -93,7 +93,7 @@ def follow(path, prev, count=None, last=None):
 
 class Trace:
     def __init__(self, key):
-        self.key, self.pins, self.tasks, self.removed = key, [], {}, set()
+        self.key, self.pins, self.tasks, self.removed, self.open = key, [], {}, set(), set()
         self.good, self.bad, self.installation = False, 0, None
 
     def tell(self, path, line, kind):
@@ -158,6 +158,11 @@ class Trace:
             row.update(end=(body["records"], body["last"]), gone=gone)
         elif kind == "blob.removed":
             self.removed.add((task, body["blob"][:64]))
+        elif kind == "decision" and task:
+            self.open.add((task, record["hash"]))
+        elif kind == "decision.end" and task:
+            need((task, body["intent"]) in self.open, number, "misplaced")
+            self.open.remove((task, body["intent"]))
 
     def chain(self, path, task, root=None):
         if task is None:  # a renamed file: its first record says whose it is

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "broker/landing.h"
+#include "cli/decide.h"
 #include "cli/page.h"
 #include "cli/stages.h"
 #include "cli/verbs.h"
@@ -37,6 +38,8 @@ struct apply {
 	const char *const *paths;
 	size_t path_count;
 	struct stage_applied applied;
+	struct decision decision;
+	struct decision_list plan;
 	struct change *git;
 	size_t git_count;
 };
@@ -132,23 +135,88 @@ static bool is_git_asked(const struct apply *apply)
 	return !apply->path_count;
 }
 
+/* On record before anything is done, or nothing is. */
+static int begin_record(void *context, const struct stage_applied *applied, struct error *error)
+{
+	struct apply *apply = context;
+	const struct decision_asked asked = { .task = apply->task,
+					      .verb = "apply",
+					      .workspace = apply->kept.about.workspace,
+					      .paths = apply->paths,
+					      .path_count = apply->path_count,
+					      .overwrites = apply->overwrites,
+					      .is_resumed = apply->is_resumed };
+	int result = decide_plan(&apply->kept, applied, &apply->stages.arena, &apply->plan);
+
+	if (result < 0)
+		return error_errno(error, result, "what is to be applied");
+	result = decision_open(apply->stages.effective.state.fd, &asked, &apply->decision, error);
+	if (result == 0)
+		result = decision_intend(&apply->decision, &apply->plan, error);
+	return result;
+}
+
+static int add_git(const struct apply *apply, struct arena *arena, struct decision_list *list)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < apply->git_count && result == 0; i++) {
+		const struct change *change = &apply->git[i];
+		const struct decision_item item = { .path = change->path,
+						    .kind = change_kind_name(change->kind),
+						    .outcome = change_state_name(change->state),
+						    .reason = change->reason,
+						    .review = change->review,
+						    .key = change->key };
+
+		result = decision_list_add(list, arena, &item);
+	}
+	return result;
+}
+
+/* What became of it; `result` and its error are those of the work, which come first. */
+static int end_record(struct apply *apply, int result, struct error *error)
+{
+	struct error own = ERROR_NONE;
+	struct arena *arena = &apply->stages.arena;
+	struct decision_list list;
+	int told;
+
+	if (!apply->decision.intent[0])
+		return result;
+	told = decide_done(&apply->kept, &apply->applied, &apply->plan, arena, &list);
+	if (told == 0)
+		told = add_git(apply, arena, &list);
+	if (told < 0)
+		error_errno(&own, told, "what was applied");
+	else
+		told = decision_settle(&apply->decision, &list, result < 0 ? error->message : NULL,
+				       &own);
+	if (told < 0 && result == 0)
+		return error_set(error, -told, "it was done, but its end is not on record: %s",
+				 own.message);
+	return result;
+}
+
 static int bring(struct apply *apply, struct error *error)
 {
 	const struct stage_apply stage = { .kept = &apply->kept,
 					   .paths = apply->paths,
 					   .path_count = apply->path_count,
 					   .is_dry = apply->is_dry,
-					   .overwrites = apply->overwrites };
+					   .overwrites = apply->overwrites,
+					   .begin = begin_record,
+					   .context = apply };
 	int result = stage_apply(&stage, &apply->stages.arena, &apply->applied, error);
 
-	if (result < 0 || apply->is_dry)
+	if (apply->is_dry)
 		return result;
-	if (is_git_asked(apply))
+	if (result == 0 && is_git_asked(apply))
 		result = landing_apply(&apply->stages.effective.state, apply->kept.fd, apply->task,
 				       &apply->stages.arena, &apply->git, &apply->git_count, error);
 	if (result == 0 && !apply->applied.is_left && !stage_store_has_git(apply->kept.fd))
 		result = stage_store_remove(apply->stages.effective.state.fd, apply->task);
-	return result;
+	return end_record(apply, result, error);
 }
 
 /* ---- what became of it ---- */
@@ -284,7 +352,9 @@ static int run(struct apply *apply, int argc, char **argv, struct error *error)
 
 static int apply_verb(int argc, char **argv)
 {
-	struct apply apply = { .stages = STAGES_NONE, .kept = STAGE_KEPT_NONE };
+	struct apply apply = { .stages = STAGES_NONE,
+			       .kept = STAGE_KEPT_NONE,
+			       .decision = DECISION_NONE };
 	struct error error = ERROR_NONE;
 	int first = options_parse(&verb_apply, argc, argv, take, &apply, &error);
 	int result, status;
@@ -299,6 +369,7 @@ static int apply_verb(int argc, char **argv)
 	if (result < 0)
 		complain(error.message);
 	status = result == -EINVAL ? 2 : result < 0 ? stages_status(result) : status_of(&apply);
+	decision_close(&apply.decision);
 	stage_store_close(&apply.kept);
 	stages_end(&apply.stages);
 	return status;
@@ -312,7 +383,7 @@ const struct verb verb_apply = {
 	.option_count = sizeof(options) / sizeof(options[0]),
 	.exit_status =
 		"0 all of it is on the host; 1 something was not applied, or there is no such "
-		"stage, or it is in use; 2 wrong use; 125 bawn itself failed, and what is "
-		"left waits in the stage",
+		"stage, or it is in use; 2 wrong use; 125 bawn itself failed, or the trace "
+		"cannot be written: what is left waits in the stage",
 	.run = apply_verb,
 };

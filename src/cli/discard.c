@@ -1,6 +1,7 @@
 /* `bawn discard`: drops what a task changed in a workspace that was staged for it. */
 #include "base/error.h"
 #include "cli/confirm.h"
+#include "cli/decide.h"
 #include "cli/stages.h"
 #include "cli/verbs.h"
 #include "workspace/stage_apply.h"
@@ -30,6 +31,37 @@ static int take(void *context, const struct option *option, const char *value, s
 	return 0;
 }
 
+/* Drops it, on record before and after. */
+static int drop_recorded(struct discard *discard, const struct stage_kept *kept, const char *task,
+			 struct error *error)
+{
+	const struct decision_asked asked = { .task = task,
+					      .verb = "discard",
+					      .workspace = kept->about.workspace };
+	struct decision CLEANUP_DECISION decision = DECISION_NONE;
+	struct error own = ERROR_NONE;
+	struct decision_list list;
+	int state_fd = discard->stages.effective.state.fd, told;
+	int result = decide_drop(kept, &discard->stages.arena, &list);
+
+	if (result < 0)
+		return error_errno(error, result, "what is dropped");
+	result = decision_open(state_fd, &asked, &decision, error);
+	if (result == 0)
+		result = decision_intend(&decision, &list, error);
+	if (result < 0)
+		return result;
+	result = stage_store_remove(state_fd, task);
+	if (result < 0)
+		error_errno(error, result, "dropping the stage of %s", task);
+	decide_outcome(&list, result < 0 ? "failed" : "dropped");
+	told = decision_settle(&decision, &list, result < 0 ? error->message : NULL, &own);
+	if (told < 0 && result == 0)
+		return error_set(error, -told, "it is dropped, but that is not on record: %s",
+				 own.message);
+	return result;
+}
+
 /* One that is damaged can be dropped, too. */
 static int drop(struct discard *discard, const char *word, int *ret_status, struct error *error)
 {
@@ -46,9 +78,9 @@ static int drop(struct discard *discard, const char *word, int *ret_status, stru
 		return 0;
 	if (kept.workspace_fd >= 0 && stage_apply_recover(&kept, error) < 0)
 		return error->code;
-	result = stage_store_remove(discard->stages.effective.state.fd, task);
+	result = drop_recorded(discard, &kept, task, error);
 	if (result < 0)
-		return error_errno(error, result, "dropping the stage of %s", task);
+		return result;
 	(void)printf("dropped: %s\n", task);
 	return 0;
 }

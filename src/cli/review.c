@@ -11,6 +11,7 @@
 #include "broker/state.h"
 #include "cli/confirm.h"
 #include "cli/page.h"
+#include "cli/review_record.h"
 #include "cli/review_tree.h"
 #include "cli/verbs.h"
 #include "workspace/git_held.h"
@@ -515,28 +516,99 @@ static int reject(struct review *review, const struct item *listed, struct error
 			      git_held_remove(review->state.fd, listed->git, error);
 }
 
-/* Each by itself: one that cannot be does not keep the others. */
-static int answer_chosen(struct review *review, answer_one *answer, const char *done)
+/* Of the task, and chosen. */
+static bool is_of(const struct review *review, size_t number, const char *task)
 {
+	return review->is_chosen[number] && strcmp(review->items[number].task, task) == 0;
+}
+
+static int plan_task(struct review *review, const char *task, struct decision_list *list)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < review->count && result == 0; i++)
+		if (is_of(review, i, task))
+			result = review_record_add(list, review->state.fd, review->items[i].git,
+						   review->items[i].tree, &review->arena,
+						   &review->contents);
+	return result;
+}
+
+/* Each by itself: one that cannot be does not keep the others. */
+static int answer_each(struct review *review, const char *task, answer_one *answer,
+		       const char *done, struct decision_list *list)
+{
+	size_t number = 0;
 	int status = 0;
 
+	memset(list->tallies, 0, sizeof(list->tallies));
 	for (size_t i = 0; i < review->count; i++) {
 		struct buffer CLEANUP_BUFFER text = { 0 };
 		struct error error = ERROR_NONE;
 
-		if (!review->is_chosen[i])
+		if (!is_of(review, i, task))
 			continue;
 		if (answer(review, &review->items[i], &error) < 0) {
 			complain(error.message);
 			status = 1;
+			review_record_outcome(list, number++, "failed",
+					      arena_copy(&review->arena, error.message));
 			continue;
 		}
+		review_record_outcome(list, number++, done, NULL);
 		buffer_format(&text, "%s: ", done);
 		line_of(&review->items[i], &text);
 		if (!text.failed)
 			(void)fd_write_all(1, text.data, text.length);
 	}
 	return status;
+}
+
+/* One decision, on record before and after: nothing is done where it cannot be written down. */
+static int answer_task(struct review *review, const char *verb, const char *task,
+		       answer_one *answer, const char *done)
+{
+	const struct decision_asked asked = { .task = task, .verb = verb };
+	struct decision CLEANUP_DECISION decision = DECISION_NONE;
+	struct decision_list list = { 0 };
+	struct error error = ERROR_NONE;
+	int result = plan_task(review, task, &list), status = 0;
+
+	if (result < 0)
+		error_errno(&error, result, "what is held of %s", task);
+	else
+		result = decision_open(review->state.fd, &asked, &decision, &error);
+	if (result == 0)
+		result = decision_intend(&decision, &list, &error);
+	if (result == 0) {
+		status = answer_each(review, task, answer, done, &list);
+		result = decision_settle(&decision, &list, NULL, &error);
+	}
+	if (result == 0)
+		return status;
+	if (decision.intent[0])
+		complain("it was done, but its end is not on record:");
+	complain(error.message);
+	return 125;
+}
+
+static int answer_chosen(struct review *review, const char *verb, answer_one *answer,
+			 const char *done)
+{
+	int status = 0, worst = 0;
+
+	for (size_t i = 0; i < review->count && worst != 125; i++) {
+		const char *task = review->items[i].task;
+
+		if (!review->is_chosen[i])
+			continue;
+		status = answer_task(review, verb, task, answer, done);
+		worst = status > worst ? status : worst;
+		for (size_t k = i; k < review->count; k++)
+			if (is_of(review, k, task))
+				review->is_chosen[k] = false;
+	}
+	return worst;
 }
 
 static int answer_verb(const struct verb *verb, int argc, char **argv, answer_one *answer,
@@ -558,7 +630,7 @@ static int answer_verb(const struct verb *verb, int argc, char **argv, answer_on
 		(void)snprintf(asked, sizeof(asked), "%s %zu thing%s?", question, review.chosen,
 			       review.chosen == 1 ? "" : "s");
 		if (confirm(asked, review.is_yes, &status))
-			status = answer_chosen(&review, answer, done);
+			status = answer_chosen(&review, verb->name, answer, done);
 	}
 	end(&review);
 	return status;

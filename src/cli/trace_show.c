@@ -482,11 +482,51 @@ static void print_late_notes(struct show *show)
 {
 	size_t count = 0;
 
-	show_late_notes(show, print_late_note, &count);
+	show_late(show, "note", print_late_note, &count);
 	if (count > SHOWN_ROWS && !show->all) {
 		buffer_format(row(show, "noted"), "and %zu more", count - SHOWN_ROWS);
 		end_row(show);
 	}
+}
+
+struct decisions_text {
+	struct show_decisions decisions;
+	size_t count;
+};
+
+static void print_outcome(struct show *show, const struct trace_line *line,
+			  const struct json_node *body, void *context)
+{
+	struct decisions_text *to = context;
+	struct buffer *text;
+
+	show_decision_take(show, &to->decisions, line, body);
+	if (!json_view_is(line->type, "decision.end") || (++to->count > SHOWN_ROWS && !show->all))
+		return;
+	text = row(show, "afterwards");
+	put_time(text, line);
+	buffer_text(text, "  ");
+	gist_body(line, body, text);
+	end_row(show);
+}
+
+/* What was done with its change after its end. */
+static void print_decisions(struct show *show)
+{
+	struct decisions_text to = { .count = 0 };
+
+	show_late(show, "decision", print_outcome, &to);
+	if (to.count > SHOWN_ROWS && !show->all) {
+		buffer_format(row(show, "afterwards"), "and %zu more", to.count - SHOWN_ROWS);
+		end_row(show);
+	}
+	for (size_t i = 0; i < to.decisions.count; i++)
+		if (to.decisions.open[i].hash[0]) {
+			buffer_format(row(show, "afterwards"), "%s; it has no end on record",
+				      to.decisions.open[i].told);
+			end_row(show);
+		}
+	show_decisions_end(show, &to.decisions);
 }
 
 static int print_all(struct show *show)
@@ -502,6 +542,7 @@ static int print_all(struct show *show)
 	print_items(show, DOSSIER_OF_TASK, DOSSIER_APPROVAL, "approval");
 	print_items(show, DOSSIER_OF_TASK, DOSSIER_NOTE, "note");
 	print_late_notes(show);
+	print_decisions(show);
 	print_items(show, DOSSIER_OF_TASK, DOSSIER_RESUMED, "resumed");
 	for (size_t i = 0; i < count && result == 0; i++) {
 		print_action(show, (uint32_t)i);

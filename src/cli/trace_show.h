@@ -44,14 +44,32 @@ void show_stream_read(struct show *show, const struct dossier_action *action,
 /* Prints its bytes, visible, each line behind a bar. */
 void show_stream_output(struct show *show, const struct show_stream *stream);
 
+typedef void show_late_each(struct show *show, const struct trace_line *line,
+			    const struct json_node *body, void *context);
+
 /*
- * Calls back for each note that was added to the task after its end: the ledger has them. Line and
- * body are the call's.
+ * Calls back for each record of the type, or of one below it, that was added to the task after its
+ * end: the ledger has them. Line and body are the call's.
  */
-void show_late_notes(struct show *show,
-		     void (*each)(struct show *show, const struct trace_line *line,
-				  const struct json_node *body, void *context),
-		     void *context);
+void show_late(struct show *show, const char *type, show_late_each *each, void *context);
+
+/* A decision about the task's change that has no outcome on record. */
+struct show_open_decision {
+	char hash[SHA256_HEX_BYTES]; /* "": it has one */
+	const char *told;	     /* for people; the place's arena */
+};
+
+/* The decisions of the task; those that are open are noted as a gap when all were seen. */
+struct show_decisions {
+	struct show_open_decision *open; /* the place's arena */
+	size_t count;
+};
+
+/* Takes a "decision" or its outcome into account. */
+void show_decision_take(struct show *show, struct show_decisions *decisions,
+			const struct trace_line *line, const struct json_node *body);
+
+void show_decisions_end(struct show *show, const struct show_decisions *decisions);
 
 /* Everything as one JSON value. 0 or a negative errno. */
 int show_json(struct show *show);

@@ -96,8 +96,8 @@ static void put_questions(struct show *show, struct json *json)
 	json_object_end(json);
 }
 
-static void put_late_note(struct show *show, const struct trace_line *line,
-			  const struct json_node *body, void *context)
+static void put_late(struct show *show, const struct trace_line *line, const struct json_node *body,
+		     void *context)
 {
 	struct json *json = context;
 
@@ -106,6 +106,31 @@ static void put_late_note(struct show *show, const struct trace_line *line,
 	json_object(json, NULL);
 	put_line(json, line);
 	json_object_end(json);
+}
+
+struct decisions_json {
+	struct json *json;
+	struct show_decisions decisions;
+};
+
+static void put_decision(struct show *show, const struct trace_line *line,
+			 const struct json_node *body, void *context)
+{
+	struct decisions_json *to = context;
+
+	put_late(show, line, body, to->json);
+	show_decision_take(show, &to->decisions, line, body);
+}
+
+/* What was done with its change, of the ledger too. */
+static void put_decisions(struct show *show, struct json *json)
+{
+	struct decisions_json to = { .json = json };
+
+	json_array(json, "decisions");
+	show_late(show, "decision", put_decision, &to);
+	json_array_end(json);
+	show_decisions_end(show, &to.decisions);
 }
 
 int show_json(struct show *show)
@@ -130,8 +155,9 @@ int show_json(struct show *show)
 	put_items(show, &json, DOSSIER_OF_TASK);
 	/* of the ledger, added after the task's end; seq is of there */
 	json_array(&json, "notes");
-	show_late_notes(show, put_late_note, &json);
+	show_late(show, "note", put_late, &json);
 	json_array_end(&json);
+	put_decisions(show, &json);
 	json_array(&json, "actions");
 	for (size_t i = 0; i < dossier->action_count && result == 0; i++) {
 		put_action(show, &json, (uint32_t)i);

@@ -5,8 +5,10 @@
 #include "base/fd.h"
 #include "trace/gist.h"
 #include "trace/scan.h"
+#include "trace/when.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,12 +170,19 @@ void show_stream_output(struct show *show, const struct show_stream *stream)
 					  error_text((int)count));
 }
 
-void show_late_notes(struct show *show,
-		     void (*each)(struct show *show, const struct trace_line *line,
-				  const struct json_node *body, void *context),
-		     void *context)
+/* The type is the one that is looked for, or one below it: "decision", "decision.end". */
+static bool is_of_type(struct json_view found, const char *type)
 {
-	static const char type[] = "\"type\":\"note\"";
+	size_t length = strlen(type);
+
+	return found.length >= length && memcmp(found.bytes, type, length) == 0 &&
+	       (found.length == length || found.bytes[length] == '.');
+}
+
+void show_late(struct show *show, const char *type, show_late_each *each, void *context)
+{
+	char needle[64];
+	int length = snprintf(needle, sizeof(needle), "\"type\":\"%s", type);
 	struct trace_place *place = &show->place;
 	struct trace_file file = place->file;
 	struct trace_scan CLEANUP_SCAN scan = { .fd = -1 };
@@ -184,14 +193,54 @@ void show_late_notes(struct show *show,
 	struct trace_line line;
 
 	(void)scan_add(&needles, show->found.task, strlen(show->found.task), 0);
-	(void)scan_add(&needles, type, sizeof(type) - 1, 1);
+	(void)scan_add(&needles, needle, (size_t)length, 1);
 	if (fd >= 0)
 		scan_begin(&scan, fd, &needles, 0, 1);
 	while (fd >= 0 && scan_next(&scan, &found) > 0)
-		if (trace_place_line(place, &found, &line, &body) &&
-		    json_view_is(line.type, "note") && line.task.bytes &&
-		    json_view_is(line.task, show->found.task))
+		if (trace_place_line(place, &found, &line, &body) && is_of_type(line.type, type) &&
+		    line.task.bytes && json_view_is(line.task, show->found.task))
 			each(show, &line, body, context);
 	/* complaints that follow are about the chain again */
 	place->file = file;
+}
+
+void show_decision_take(struct show *show, struct show_decisions *decisions,
+			const struct trace_line *line, const struct json_node *body)
+{
+	const char *intent = json_tree_text(body, "intent");
+	struct arena *arena = &show->place.arena;
+	struct show_open_decision one = { .told = "" }, *open;
+	struct buffer CLEANUP_BUFFER text = { 0 };
+	char when[WHEN_TEXT_BYTES];
+	uint64_t ns;
+
+	if (json_view_is(line->type, "decision.end")) {
+		for (size_t i = 0; intent && i < decisions->count; i++)
+			if (strcmp(decisions->open[i].hash, intent) == 0)
+				decisions->open[i].hash[0] = '\0';
+		return;
+	}
+	if (!json_view_is(line->type, "decision") || line->hash.length != sizeof(one.hash) - 1)
+		return;
+	memcpy(one.hash, line->hash.bytes, line->hash.length);
+	one.hash[line->hash.length] = '\0';
+	if (when_parse(line->time.bytes, line->time.length, &ns)) {
+		when_tell(ns, when);
+		buffer_format(&text, "%s  ", when);
+	}
+	gist_body(line, body, &text);
+	one.told = text.failed ? NULL : arena_copy_bytes(arena, text.data, text.length);
+	open = arena_push(arena, decisions->open, decisions->count, sizeof(one));
+	if (!one.told || !open)
+		return;
+	decisions->open = open;
+	open[decisions->count++] = one;
+}
+
+void show_decisions_end(struct show *show, const struct show_decisions *decisions)
+{
+	for (size_t i = 0; i < decisions->count; i++)
+		if (decisions->open[i].hash[0])
+			show_missing(show, "a decision about its change has no end on record",
+				     NULL);
 }

@@ -7,6 +7,16 @@ static const char *const kinds[CHANGE_KIND_COUNT] = { "created", "modified", "re
 static const char *const states[CHANGE_STATE_COUNT] = { "applied", "covered", "held", "deferred",
 							"staged" };
 
+const char *change_kind_name(enum change_kind kind)
+{
+	return kinds[kind];
+}
+
+const char *change_state_name(enum change_state state)
+{
+	return states[state];
+}
+
 void change_members(const struct change *change, struct json *json)
 {
 	json_string(json, "path", change->path);

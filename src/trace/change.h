@@ -44,6 +44,10 @@ struct change_list {
 	size_t count;
 };
 
+/* The words that stand in the object. */
+const char *change_kind_name(enum change_kind kind);
+const char *change_state_name(enum change_state state);
+
 /* The members of the object, and the object. */
 void change_members(const struct change *change, struct json *json);
 void change_json(const struct change *change, struct json *json);

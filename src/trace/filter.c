@@ -219,16 +219,21 @@ static bool matches_limit(const struct json_node *item, const char *limit)
 			       is_text(item, "limit", limit);
 }
 
-/* True where the record itself, or for a result one of a list of it, is what is wanted. */
+static bool is_decision(const struct trace_line *line)
+{
+	return is_type(line, "decision") || is_type(line, "decision.end");
+}
+
+/* True where the record itself, or of a result or decision one of a list, is what is wanted. */
 static bool matches_any(const struct filter *filter, const struct trace_line *line,
 			const struct json_node *body, const char *const *lists,
 			bool (*matches)(const struct json_node *, const char *), const char *wanted)
 {
 	if (!wanted)
 		return true;
-	if (!is_type(line, "action.result"))
+	if (!is_type(line, "action.result") && !is_decision(line))
 		return matches(body, wanted);
-	for (; wants_results(filter) && *lists; lists++) {
+	for (; (is_decision(line) || wants_results(filter)) && *lists; lists++) {
 		const struct json_node *list = json_tree_get(body, *lists);
 
 		for (const struct json_node *item = list ? list->first : NULL; item;
@@ -297,7 +302,7 @@ bool filter_matches(const struct filter *filter, const struct trace_line *line,
 		    const struct json_node *body)
 {
 	static const char *const of_rules[] = { "denials", NULL };
-	static const char *const of_paths[] = { "denials", "changes", NULL };
+	static const char *const of_paths[] = { "denials", "changes", "items", NULL };
 	static const char *const of_limits[] = { "limits_reached", NULL };
 
 	return matches_envelope(filter, line) &&

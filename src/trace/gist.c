@@ -13,6 +13,7 @@
 #define COMMAND_BYTES 400
 #define TEXT_BYTES 200
 #define TYPE_WIDTH 14
+#define DECIDED_PATHS 3
 
 static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 			    "/._-+,:@%=";
@@ -350,6 +351,65 @@ static void tell_torn(const struct json_node *body, struct buffer *buffer)
 		      (unsigned long long)json_tree_unsigned(body, "torn_bytes", 0));
 }
 
+static void put_who(const struct json_node *body, struct buffer *buffer)
+{
+	uint64_t uid = json_tree_unsigned(body, "by.uid", 0);
+
+	if (json_tree_text(body, "by.user"))
+		put(body, "by.user", buffer);
+	else
+		buffer_format(buffer, "uid %llu", (unsigned long long)uid);
+	if (json_tree_text(body, "by.login_user") &&
+	    json_tree_unsigned(body, "by.login_uid", uid) != uid) {
+		buffer_text(buffer, " (logged in as ");
+		put(body, "by.login_user", buffer);
+		buffer_text(buffer, ")");
+	}
+}
+
+/* The first paths of one outcome: most decisions are told whole so. */
+static void put_decided(const struct json_node *body, const struct json_node *outcome,
+			struct buffer *buffer)
+{
+	const struct json_node *items = json_tree_get(body, "items");
+	size_t told = 0;
+
+	for (const struct json_node *item = items ? items->first : NULL; item; item = item->next) {
+		const char *word = json_tree_text(item, "outcome");
+
+		if (!word || strcmp(word, outcome->name) != 0)
+			continue;
+		if (told == DECIDED_PATHS) {
+			buffer_text(buffer, ", ...");
+			break;
+		}
+		buffer_text(buffer, told++ ? ", " : " (");
+		put(item, "path", buffer);
+	}
+	buffer_text(buffer, told ? ")" : "");
+}
+
+static void tell_decision(const struct json_node *body, struct buffer *buffer)
+{
+	const struct json_node *outcomes = json_tree_get(body, "outcomes");
+
+	put(body, "verb", buffer);
+	buffer_text(buffer, " by ");
+	put_who(body, buffer);
+	for (const struct json_node *each = outcomes ? outcomes->first : NULL; each && each->name;
+	     each = each->next) {
+		buffer_text(buffer, each == outcomes->first ? ": " : ", ");
+		json_tree_visible(each, buffer);
+		buffer_text(buffer, " ");
+		buffer_visible(buffer, each->name);
+		put_decided(body, each, buffer);
+	}
+	if (json_tree_text(body, "failure")) {
+		buffer_text(buffer, "; it failed: ");
+		put(body, "failure", buffer);
+	}
+}
+
 static void tell_removed(const struct json_node *body, struct buffer *buffer)
 {
 	put(body, "blob", buffer);
@@ -369,7 +429,8 @@ static const struct {
 	{ "task.end", tell_end },	   { "task.lost", tell_cause },
 	{ "approval", tell_approval },	   { "note", tell_note },
 	{ "resumed", tell_torn },	   { "task.removed", tell_removed },
-	{ "blob.removed", tell_removed },
+	{ "blob.removed", tell_removed },  { "decision", tell_decision },
+	{ "decision.end", tell_decision },
 };
 
 void gist_view(struct json_view view, size_t most, struct buffer *buffer)

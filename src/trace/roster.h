@@ -26,7 +26,7 @@ struct roster_row {
 	struct roster_place start;
 	struct roster_place end; /* task.end, task.lost or task.removed: the last of them */
 	bool is_removed;
-	bool is_seen; /* its chain was looked at */
+	bool is_seen; /* its chain was looked at; of a decision: its outcome was read */
 };
 
 struct roster {

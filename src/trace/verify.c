@@ -20,6 +20,8 @@ int verify_begin(struct verify *ret_verify, const struct verify_hooks *hooks, st
 
 	if (result == 0)
 		result = roster_begin(&verify.removed_blobs);
+	if (result == 0)
+		result = roster_begin(&verify.decisions);
 	if (result < 0)
 		return error_errno(error, result, "random bytes for a table");
 	verify.hooks = hooks;
@@ -33,6 +35,7 @@ void verify_end(struct verify *verify)
 	trace_read_close(&verify->ledger);
 	roster_free(&verify->tasks);
 	roster_free(&verify->removed_blobs);
+	roster_free(&verify->decisions);
 }
 
 void verify_tell(struct verify *verify, const char *file, const struct finding *finding)
@@ -352,6 +355,40 @@ static int take_removed_blob(struct verify *verify, struct follow *follow,
 	return result < 0 ? error_errno(verify->error, result, "the table of removed blobs") : 0;
 }
 
+/* A decision is known by its hash, for the one record that tells how it came out. */
+static int take_decision(struct verify *verify, const struct trace_line *line)
+{
+	char text[VERIFY_BLOB_NAME_BYTES];
+	struct json_view name = verify_blob_name(line->task, line->hash, text, sizeof(text));
+	struct roster_row *row;
+	int result = roster_add(&verify->decisions, name.bytes, name.length, &row);
+
+	return result < 0 ? error_errno(verify->error, result, "the table of decisions") : 0;
+}
+
+static void take_decision_end(struct verify *verify, struct follow *follow,
+			      const struct trace_line *line)
+{
+	static const char *const names[] = { "intent" };
+	char text[VERIFY_BLOB_NAME_BYTES];
+	struct json_view value, name;
+	struct roster_row *row;
+
+	if (!verify_members(line, names, 1, 1, &value) ||
+	    !is_hex(verify_inside(value), VERIFY_HEX_BYTES)) {
+		follow_refuse(follow, VERIFY_FORM, line->number, "its body is none of its type");
+		return;
+	}
+	name = verify_blob_name(line->task, verify_inside(value), text, sizeof(text));
+	row = roster_find(&verify->decisions, name.bytes, name.length);
+	if (!row)
+		verify_misplaced(follow, line, "no such decision has been made");
+	else if (row->is_seen)
+		verify_misplaced(follow, line, "the decision has an outcome already");
+	else
+		row->is_seen = true;
+}
+
 static void take_first(struct verify *verify, struct follow *follow, const struct trace_line *line)
 {
 	static const char *const names[] = { "installation" };
@@ -398,6 +435,10 @@ static int take_typed(struct verify *verify, struct heads *heads, struct follow 
 		take_end(verify, follow, line, true);
 	else if (json_view_is(type, "blob.removed"))
 		return take_removed_blob(verify, follow, line);
+	else if (json_view_is(type, "decision"))
+		return take_decision(verify, line);
+	else if (json_view_is(type, "decision.end"))
+		take_decision_end(verify, follow, line);
 	return 0;
 }
 

@@ -72,7 +72,7 @@ struct verify {
 	char ledger_name[256];
 	char installation[SIGN_INSTALLATION_BYTES + 1];
 	char ledger_last[SHA256_HEX_BYTES];
-	struct roster tasks, removed_blobs;
+	struct roster tasks, removed_blobs, decisions;
 };
 
 #define VERIFY_NONE ((struct verify){ .ledger = TRACE_READER_NONE })

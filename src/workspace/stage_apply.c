@@ -205,6 +205,18 @@ static void count(struct stage_applied *applied)
 		applied->outcomes[applied->items[i].outcome]++;
 }
 
+/* What is asked for is kept when whoever wants to know it first agreed. */
+static int begin(const struct stage_apply *apply, const struct stage_applied *applied,
+		 struct error *error)
+{
+	int result = apply->begin ? apply->begin(apply->context, applied, error) : 0;
+
+	if (result < 0)
+		return result;
+	result = keep_asked(apply);
+	return result < 0 ? error_errno(error, result, "writing to the stage") : 0;
+}
+
 int stage_apply(const struct stage_apply *apply, struct arena *arena,
 		struct stage_applied *ret_applied, struct error *error)
 {
@@ -213,14 +225,14 @@ int stage_apply(const struct stage_apply *apply, struct arena *arena,
 	*ret_applied = (struct stage_applied){ .is_left = true };
 	if (!apply->is_dry) {
 		result = stage_apply_recover(apply->kept, error);
-		if (result >= 0)
-			result = keep_asked(apply);
 		if (result < 0)
 			return error->code ? result :
 					     error_errno(error, result, "writing to the stage");
 	}
 	result = stage_apply_judge(apply, arena, ret_applied, error);
 	ret_applied->is_left = true;
+	if (result == 0 && !apply->is_dry)
+		result = begin(apply, ret_applied, error);
 	if (result == 0 && !apply->is_dry) {
 		result = work(apply, ret_applied, error);
 		ret_applied->is_left = has_more(apply->kept);

@@ -56,6 +56,8 @@ struct stage_item {
 	int64_t mtime_ns;
 };
 
+struct stage_applied;
+
 struct stage_apply {
 	const struct stage_kept *kept;
 	/* clean, below the workspace; count 0: all */
@@ -63,6 +65,12 @@ struct stage_apply {
 	size_t path_count;
 	bool is_dry;
 	bool overwrites; /* conflicts, too */
+	/*
+	 * When it is known what is to be done, before any of it is; not for a dry run. Negative
+	 * errno, with the error set: nothing is done. NULL: nobody wants to know.
+	 */
+	int (*begin)(void *context, const struct stage_applied *applied, struct error *error);
+	void *context;
 };
 
 struct stage_applied {

@@ -47,6 +47,8 @@ def test_made_records(validator, tmp_path):
                       chunks=[(0.1, 0, b"x")])
     task.approval(action=action)
     task.note("text", {"a": "b"})
+    store.decide(task, outcome=None)
+    store.decide(task)
     store.remove_blob(task.end(), traces.sha256(b"x"))
     store.remove(task)
     store.task().lose()

@@ -520,10 +520,26 @@ LEDGER_LIES = {
     "a second end": lambda s, t: s.note("task.lost", t.id, {"records": 0, "last": None}),
     "a second ledger": lambda s, t: s.note("ledger.start", None, {"installation": "0" * 32}),
     "a way out": lambda s, t: s.note("task.start", "../../../etc/passwd", {}),
+    "the end of no decision": lambda s, t: s.note("decision.end", t.id, {
+        "verb": "apply", "intent": "0" * 64}),
     "a head of another record": lambda s, t: s.note("head", None, {
         "key": "0" * 64, "public": "0" * 64, "signed_seq": 0, "signed_hash": "0" * 64,
         "signature": "0" * 128}),
 }
+
+
+def test_a_decision_ends_once_and_is_of_one_task(tmp_path):
+    store = traces.Store(tmp_path / "state", seed=14)
+    task = store.task(policy=store.policy(b"p")).end()
+    intent = store.decide(task)
+    assert verify(store.root).status == 0
+    store.note("decision.end", task.id, {"verb": "apply", "intent": intent})
+    assert verify(store.root).findings == [(str(store.root / "ledger"), 6, "misplaced")]
+    store = traces.Store(tmp_path / "other", seed=15)
+    task = store.task(policy=store.policy(b"p")).end()
+    intent = store.decide(task, outcome=None)
+    store.note("decision.end", store.identity("t"), {"verb": "apply", "intent": intent})
+    assert verify(store.root).findings == [(str(store.root / "ledger"), 5, "misplaced")]
 
 
 @pytest.mark.parametrize("lie", LEDGER_LIES)

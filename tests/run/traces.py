@@ -145,6 +145,22 @@ class Store:
         self.note("task.removed", task.id,
                   {"records": task.chain.seq, "last": task.chain.prev, "reason": reason})
 
+    def decide(self, task, verb="apply", outcome="applied", **body):
+        """Both records of a decision about the task's change; gives the hash of the first."""
+        by = {"uid": 0, "user": "root", "login_uid": None, "login_user": None}
+        item = {"path": "/w/a", "key": None, "kind": "created", "outcome": "ready", "reason": None,
+                "review": None, "before": None, "after": sha256(b"a")}
+        rest = {"outcomes": {"ready": 1}, "items": [item], "unlisted": 0}
+        intent = self.note("decision", task.id, {
+            "verb": verb, "by": by, "workspace": "/w", "overwrite": False, "resumed": False,
+            "asked": [], "asked_unlisted": 0, **rest})
+        if outcome:
+            self.note("decision.end", task.id, {
+                "verb": verb, "by": by, "intent": intent, "failure": None,
+                "outcomes": {outcome: 1}, "items": [{**item, "outcome": outcome}], "unlisted": 0,
+                **body})
+        return intent
+
     def remove_blob(self, task, name, reason="redacted"):
         for path in (self.root / "blobs" / task.id).glob(f"{name}*"):
             path.unlink()
