@@ -301,10 +301,22 @@ static const struct program *find_command(const struct program *program, const c
 	return program;
 }
 
+/* "git log --help": of a subcommand that the tables know. */
+static bool asks_for_help(const struct command *command)
+{
+	const struct classify_word *words = command->words;
+
+	return command->count == 3 && command->program->way == WAY_COMMANDS &&
+	       words[1].kind == CLASSIFY_LITERAL && strcmp(words[2].text, "--help") == 0 &&
+	       find_command(command->program, words[1].text);
+}
+
 /* A lone "--version" or "--help" of a known program. */
 static bool is_plain_question(const struct command *command)
 {
-	const char *text = command->count == 2 ? command->words[1].text : "";
+	const char *text = command->count == 2 || asks_for_help(command) ?
+				   command->words[command->count - 1].text :
+				   "";
 
 	return command->words[command->count - 1].kind == CLASSIFY_LITERAL &&
 	       command->program->way != WAY_SHELL && !strstr(command->program->options, "!code") &&

@@ -388,6 +388,21 @@ static void git_setting(struct command *command, const struct classify_word *wor
 	classify_add(command->classify, WANTED_EXEC_CODE, word, "a setting that can run programs");
 }
 
+/* "git config KEY", "get KEY" and "list" ask; any other word sets something, or edits. */
+static void git_key(struct command *command, const struct classify_word *word)
+{
+	bool first = word == &command->words[command->operands[0]];
+
+	if (command->flags & COMMAND_IS_QUIET)
+		return;
+	if (first && word->kind == CLASSIFY_LITERAL &&
+	    (strcmp(word->text, "get") == 0 || strcmp(word->text, "list") == 0))
+		command->flags |= COMMAND_IS_QUIET;
+	else if (!first || word->kind != CLASSIFY_LITERAL || !strchr(word->text, '.'))
+		classify_add(command->classify, WANTED_FS_PERSIST, word,
+			     "settings of git can run programs");
+}
+
 static void http_method(struct command *command, const struct classify_word *word)
 {
 	if (strcmp(word->text, "GET") != 0 && strcmp(word->text, "HEAD") != 0 &&
@@ -516,7 +531,7 @@ static bool judged_effect(struct command *command, char letter, const struct cla
 		{ '@', text_or_file }, { 'm', http_method },	{ 'S', command_sed },
 		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
 		{ 'o', revision },     { 'G', shell_option },	{ 'V', replaced_mark },
-		{ 'J', command_jq },
+		{ 'J', command_jq },   { 'F', git_key },
 	};
 
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)

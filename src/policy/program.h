@@ -17,7 +17,7 @@
  *   l  outside of the wall     a  cannot be told         g  directory whose configuration counts
  *   f  setting of git          @  text, or @FILE read    h  host to listen on
  *   S  script of sed           A  program of awk         m  HTTP method
- *   J  program of jq or yq
+ *   J  program of jq or yq     F  words of "git config": a key alone is a question
  *   n  file read, or HOST:PATH z  file written, or HOST:PATH
  *   o  revision, path or both with ':' between: only secrets are requests
  *   b  NAME or NAME=VALUE of the shell's own             j  "+format", or the time to set
