@@ -403,6 +403,16 @@ static void git_key(struct command *command, const struct classify_word *word)
 			     "settings of git can run programs");
 }
 
+/* "ps auxe" prints what /proc has as "environ". */
+static void ps_options(struct command *command, const struct classify_word *word)
+{
+	bool letters = word->text[strspn(word->text, "abcdefghijklmnopqrstuvwxyz")] == '\0';
+
+	if (word->kind != CLASSIFY_LITERAL || (letters && strchr(word->text, 'e')))
+		classify_add(command->classify, WANTED_FS_SECRET, word,
+			     "environments of processes");
+}
+
 static void http_method(struct command *command, const struct classify_word *word)
 {
 	if (strcmp(word->text, "GET") != 0 && strcmp(word->text, "HEAD") != 0 &&
@@ -531,7 +541,7 @@ static bool judged_effect(struct command *command, char letter, const struct cla
 		{ '@', text_or_file }, { 'm', http_method },	{ 'S', command_sed },
 		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
 		{ 'o', revision },     { 'G', shell_option },	{ 'V', replaced_mark },
-		{ 'J', command_jq },   { 'F', git_key },
+		{ 'J', command_jq },   { 'F', git_key },	{ 'M', ps_options },
 	};
 
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)

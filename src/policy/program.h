@@ -18,6 +18,7 @@
  *   f  setting of git          @  text, or @FILE read    h  host to listen on
  *   S  script of sed           A  program of awk         m  HTTP method
  *   J  program of jq or yq     F  words of "git config": a key alone is a question
+ *   M  options of ps without a dash, of which "e" shows environments
  *   n  file read, or HOST:PATH z  file written, or HOST:PATH
  *   o  revision, path or both with ':' between: only secrets are requests
  *   b  NAME or NAME=VALUE of the shell's own             j  "+format", or the time to set
