@@ -17,6 +17,9 @@
 #define JOURNAL "git-commit"
 /* A line for each file that one run writes. */
 #define JOURNAL_LIMIT_BYTES (32u * 1024 * 1024)
+/* Of outcomes, and of their paths, those that are told. */
+#define TOLD_LIMIT 50000u
+#define TOLD_LIMIT_BYTES (8u * 1024 * 1024)
 #define TEXT_LIMIT_BYTES (1024u * 1024)
 
 /* What went wrong with one thing alone; all else is the system's, and ends the run. */
@@ -774,6 +777,8 @@ static int run_cover(struct git_run *run)
 	bool is_deferred = false;
 	int result;
 
+	if (run->is_whole[run->number])
+		return hold_layer(run);
 	result = git_upper_read(run->cover->upper_fd, run->arena, &run->upper, run->error);
 	if (result == -E2BIG && run->commit->is_final)
 		return hold_layer(run);
@@ -843,31 +848,92 @@ static int run_all(struct git_run *run)
 	return result;
 }
 
+/* What is not applied comes first, where there is more than a person reads. */
+static int tell(const struct git_commit *commit, const struct git_commit_result *from,
+		struct arena *arena, struct git_commit_result *ret_result)
+{
+	struct git_commit_result result = *from;
+	size_t limit = from->count < TOLD_LIMIT ? from->count : TOLD_LIMIT, bytes = 0;
+
+	result.count = 0;
+	result.outcomes = arena_array(arena, limit + 1, sizeof(*result.outcomes));
+	result.deferred = arena_array(arena, commit->count + 1, sizeof(*result.deferred));
+	for (size_t i = 0; result.outcomes && i < 2 * from->count; i++) {
+		struct git_outcome outcome = from->outcomes[i % from->count];
+
+		if ((outcome.kind == GIT_OUTCOME_APPLIED) != (i >= from->count))
+			continue;
+		bytes += strlen(outcome.path) + (outcome.key ? strlen(outcome.key) : 0);
+		if (result.count == limit || bytes > TOLD_LIMIT_BYTES)
+			break;
+		outcome.path = arena_copy(arena, outcome.path);
+		outcome.key = outcome.key ? arena_copy(arena, outcome.key) : NULL;
+		outcome.reason = outcome.reason ? arena_copy(arena, outcome.reason) : NULL;
+		result.outcomes[result.count++] = outcome;
+	}
+	for (size_t i = 0; result.deferred && i < commit->count; i++)
+		result.deferred[i] = from->deferred[i];
+	if (!result.outcomes || arena_failed(arena))
+		return -ENOMEM;
+	*ret_result = result;
+	return 0;
+}
+
+/* From the beginning: what has come to the host already is left as it is. */
+static int run_once(struct git_run *run)
+{
+	const struct git_commit *commit = run->commit;
+
+	*run->result = (struct git_commit_result){
+		.deferred = arena_array(run->arena, commit->count + 1, sizeof(bool))
+	};
+	return run->result->deferred ? run_all(run) : -ENOMEM;
+}
+
+/* A layer that needs more memory than there is would need it at each attempt. */
+static int run_within_memory(struct git_run *run, bool *is_whole)
+{
+	int result = run_once(run);
+
+	for (size_t i = 0; i < run->commit->count && run->commit->is_final; i++) {
+		if (result != -ENOMEM || !arena_failed(run->arena) || is_whole[run->number])
+			break;
+		is_whole[run->number] = true;
+		arena_free(run->arena);
+		*run->arena = (struct arena){ 0 };
+		*run->error = ERROR_NONE;
+		result = run_once(run);
+	}
+	return result;
+}
+
 int git_commit_run(const struct git_commit *commit, struct arena *arena,
 		   struct git_commit_result *ret_result, struct error *error)
 {
 	struct git_commit_result outcome = { 0 };
+	struct arena CLEANUP_ARENA work = { 0 };
+	bool *is_whole = arena_array(arena, commit->count + 1, sizeof(*is_whole));
 	struct git_run run = { .commit = commit,
-			       .arena = arena,
+			       .arena = &work,
 			       .result = &outcome,
 			       .error = error,
 			       .journal_fd = -1,
+			       .is_whole = is_whole,
 			       .work_bytes = GIT_CONTENT_LIMIT_WORK_BYTES };
 	int result;
 
 	if (commit->snapshot->count != commit->count)
 		return error_set(error, EINVAL, "the snapshot is of other git directories");
-	outcome.deferred = arena_array(arena, commit->count, sizeof(*outcome.deferred));
-	result = commit->count && !outcome.deferred ? -ENOMEM : open_journal(&run);
+	result = is_whole ? open_journal(&run) : -ENOMEM;
 	if (result == 0)
-		result = run_all(&run);
+		result = run_within_memory(&run, is_whole);
 	fd_close(&run.journal_fd);
 	arena_free(&run.scratch);
+	if (result == 0)
+		result = tell(commit, &outcome, arena, ret_result);
 	if (result < 0 && !error->code)
 		return error_errno(error, result, "git directories");
-	if (result < 0)
-		return result;
-	(void)unlinkat(commit->task_fd, JOURNAL, 0);
-	*ret_result = outcome;
-	return 0;
+	if (result == 0)
+		(void)unlinkat(commit->task_fd, JOURNAL, 0);
+	return result;
 }

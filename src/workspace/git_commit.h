@@ -13,8 +13,8 @@
  *   an unfinished rebase and its like: as a whole, only if no line of it runs anything
  *   new worktrees, new modules: git directories by the same rules, made aside and renamed
  *   everything else     held
- *   more than GIT_UPPER_LIMIT_ENTRIES changes, at the task's end: the layer is held as a whole
- *                       (git_held_tree.h), and can only be looked into or dropped
+ *   more than GIT_UPPER_LIMIT_ENTRIES changes, or than memory holds, at the task's end: the layer
+ *                       as a whole is held (git_held_tree.h), to be looked into or dropped
  *
  * Every write goes by git's own locks, in an order in which the host's repository is whole at each
  * instant: log, reference, HEAD, then what is removed, then index, then the rest. Objects are not

@@ -52,7 +52,8 @@ struct git_run {
 	const char **held_refs; /* with the area's prefix */
 	size_t held_ref_count;
 	size_t id_bytes;
-	uint64_t work_bytes; /* left for looking through objects */
+	const bool *is_whole; /* of each cover: its layer is held as it is */
+	uint64_t work_bytes;  /* left for looking through objects */
 };
 
 /* The content of an item's file, in the scratch arena. */
