@@ -225,6 +225,9 @@ int job_begin(struct job *job)
 	}
 	if (outcome == 0 && job->options.arena)
 		outcome = sweeping_begin(&job->task->sweeping, effective, job->options.error);
+	/* before anything of it runs: the supervisor may be killed at any moment */
+	if (outcome == 0)
+		sweeping_keep(&job->task->sweeping, job->task->box.task_fd);
 	if (outcome == 0) {
 		struct box_streams inside = {
 			.in = ends[0], .out = ends[1], .err = ends[2], .terminal = terminal

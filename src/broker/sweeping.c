@@ -169,13 +169,13 @@ int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
 	return begin_anew(sweeping, &seen, sweeping->links, sweeping->link_count, error);
 }
 
-bool sweeping_work(struct sweeping *sweeping, int task_fd)
+void sweeping_keep(struct sweeping *sweeping, int task_fd)
 {
 	const struct effective *effective = sweeping->effective;
 	struct sweeping_kept kept;
 
 	if (!sweeping->is_begun || sweeping->is_kept)
-		return false;
+		return;
 	sweeping->is_kept = true;
 	kept = (struct sweeping_kept){ .task = effective->task,
 				       .workspace = effective->policy.workspace,
@@ -191,7 +191,6 @@ bool sweeping_work(struct sweeping *sweeping, int task_fd)
 	sweeping_file_boot(kept.boot);
 	/* that it cannot be kept matters to nobody but who would have to go on */
 	(void)sweeping_file_write(task_fd, &kept);
-	return false;
 }
 
 /* --- looking */

@@ -53,8 +53,8 @@ struct sweeping {
 int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
 		   struct error *error) __attribute__((warn_unused_result));
 
-/* For idle moments: keeps what a later start would need. False: there is nothing to do any more. */
-bool sweeping_work(struct sweeping *sweeping, int task_fd);
+/* Before an action, and in idle moments: keeps what a later start would need, where it is new. */
+void sweeping_keep(struct sweeping *sweeping, int task_fd);
 
 /* Appended to; the arena's. */
 struct sweeping_list {

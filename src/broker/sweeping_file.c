@@ -222,6 +222,8 @@ int sweeping_file_read(int task_fd, struct arena *arena, struct sweeping_kept *r
 
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return -errno;
+	if (S_ISREG(status.st_mode) && status.st_size == 0)
+		return -ENOENT;
 	if (!S_ISREG(status.st_mode) || fd_read_all(fd, &head, sizeof(head)) != sizeof(head) ||
 	    head.length > LIMIT_BYTES)
 		return -EBADMSG;

@@ -34,5 +34,5 @@ int sweeping_file_write(int task_fd, const struct sweeping_kept *kept);
 /* The present boot (random(4), boot_id). */
 void sweeping_file_boot(char ret_boot[static SWEEPING_BOOT_BYTES]);
 
-/* -ENOENT; -EBADMSG: none that was written whole. */
+/* -ENOENT, also where nothing was written of it; -EBADMSG: none that was written whole. */
 int sweeping_file_read(int task_fd, struct arena *arena, struct sweeping_kept *ret_kept);

@@ -456,9 +456,10 @@ void task_step(struct task *task)
 		return;
 	}
 	/* the record's own work, while there is nothing else to do */
-	if (ready == 0 && task->has_work)
-		task->has_work = sweeping_work(&task->sweeping, task->box.task_fd) ||
-				 landing_work(&task->landing) || event_work(task->options.sink);
+	if (ready == 0 && task->has_work) {
+		sweeping_keep(&task->sweeping, task->box.task_fd);
+		task->has_work = landing_work(&task->landing) || event_work(task->options.sink);
+	}
 	/* first: a name lies open */
 	if (watches[WATCH_NAMES].revents)
 		keep_covered(task, cover);

@@ -566,13 +566,23 @@ static int keep_fds(struct enter_zygote *zygote, struct error *error)
 	return 0;
 }
 
+/* A frozen zygote sees its pair end no more, and may still hold what the supervisor held. */
+static int die_with_supervisor(struct error *error)
+{
+	return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ?
+		       error_errno(error, errno, "prctl(PR_SET_PDEATHSIG)") :
+		       0;
+}
+
 int enter_prepare(struct enter_zygote *zygote, struct error *error)
 {
 	const struct plan *plan = zygote->box->options.plan;
 	struct enter enter = { .box = zygote->box, .ruleset_fd = -1 };
 	struct error ignored = ERROR_NONE;
-	int result = box_join_group(&zygote->box->options, error);
+	int result = die_with_supervisor(error);
 
+	if (result == 0)
+		result = box_join_group(&zygote->box->options, error);
 	if (result == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		result = error_errno(error, errno, "prctl(PR_SET_DUMPABLE)");
 	for (size_t i = 0; i < plan->count && result == 0; i++) {
@@ -583,6 +593,9 @@ int enter_prepare(struct enter_zygote *zygote, struct error *error)
 		result = once[op->kind](&enter, op, error);
 		if (result < 0)
 			operation_failed(op, error);
+		else
+			/* a change of ids clears it */
+			result = die_with_supervisor(error);
 	}
 	zygote->ruleset_fd = enter.ruleset_fd;
 	/* whatever failed: what is the supervisor's is not kept open */

@@ -6,8 +6,8 @@
  * supervisor made once. It has joined the namespaces of the box but for its pid namespace, so that
  * nothing in there can see, signal or trace it, and has done once what actions inherit (enter.c).
  *
- * It holds its end of one pair and a Landlock ruleset, ends with that pair, and is the box's: in
- * its control group, with its out-of-memory score, one of its user's processes there.
+ * It holds its end of one pair and a Landlock ruleset, ends with that pair or its supervisor, and
+ * is the box's: in its control group, with its out-of-memory score, one of its user's processes.
  */
 #include "isolate/internal.h"
 

@@ -3,7 +3,7 @@ import resource
 
 import pytest
 
-from boxed import select_ready
+from boxed import eventually, select_ready
 from live import live
 
 __all__ = ["live"]
@@ -42,6 +42,8 @@ def test_descriptors_under_way(live):
         assert task.status == 0, task
         ran = live.verb("task", "exec", task.out.strip(), "--", "echo", "on", prefix=few)
         assert (ran.status, ran.out) == (0, "on\n"), ran
+        # a run has its socket when it is no longer young
+        assert eventually(lambda: "unknown" not in live.verb("ps", prefix=few).out)
         ran = live.verb("ps", prefix=few)
         assert ran.status == 0 and "unknown" not in ran.out, ran
         assert bomb.poll() is None

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from boxed import LIMIT_S, descendants, eventually, is_dead, reap
+from boxed import IS_ROOT, LIMIT_S, descendants, eventually, is_dead, nobody_left, reap
 from live import kill_later, live
 
 __all__ = ["live"]
@@ -40,6 +40,17 @@ def zygote(live):
     return found[0]
 
 
+def zygote_among(live):
+    """The same where actions have left others running: it alone is in no box's pid namespace."""
+    def is_outside(pid):
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            return any(line.startswith("NSpid:") and len(line.split()) == 2 for line in file)
+
+    found = [pid for pid in descendants(supervisor(live)) if is_outside(pid)]
+    assert len(found) == 1, found
+    return found[0]
+
+
 def enter(live, task, script, argument="x"):
     return live.verb("task", "exec", task, "--", "sh", "-c", script, "sh", argument)
 
@@ -68,6 +79,21 @@ def test_actions_are_apart(live):
     assert space not in (other.out.splitlines()[0], copied.out.splitlines()[0])
     assert other.status == copied.status and other.out.splitlines()[1:] == \
         copied.out.splitlines()[1:], (other, copied)
+
+
+@pytest.mark.parametrize("options", [[], ["--pids", "64"]], ids=["signals", "group"])
+def test_a_frozen_one_ends_with_its_supervisor(live, options):
+    """It could not see its pair end; where a group can be made, its freezer holds it."""
+    if options and not IS_ROOT:
+        pytest.skip("only root makes control groups here")
+    task = live.begin(*options)
+    for _ in range(2):
+        assert enter(live, task, "sleep 1234 >/dev/null 2>&1 &").status == 0
+    mine, leader = zygote_among(live), supervisor(live)
+    assert live.verb("freeze", task).status == 0
+    os.kill(leader, signal.SIGKILL)
+    assert eventually(lambda: is_dead(mine)), "frozen for good"
+    assert eventually(nobody_left), descendants()
 
 
 def test_it_is_not_seen_inside(live):
