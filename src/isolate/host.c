@@ -78,7 +78,8 @@ static int lock_new_directory(const char *spares, const char *path, int *ret_fd)
 	while (fd >= 0 && result < 0 && errno == EINTR);
 	if (result < 0 || fstat(fd, &status) < 0) {
 		result = errno == EWOULDBLOCK ? -EAGAIN : -errno;
-		(void)rmdir(path);
+		/* a spare one has files */
+		directory_remove_tree(AT_FDCWD, path);
 		return result;
 	}
 	if (status.st_nlink == 0)

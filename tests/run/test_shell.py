@@ -61,7 +61,7 @@ def test_keys_and_status(session):
     session.type("echo $?\r")
     session.wait_for("130\r\n")
     session.resize(22, 71)
-    session.type("sleep 0.3; stty size\r")
+    session.type('until [ "$(stty size)" = "22 71" ]; do sleep 0.1; done; stty size\r')
     session.wait_for("22 71\r\n")
     session.type("exit 9\r")
     assert session.finish() == 9
