@@ -226,8 +226,10 @@ int job_begin(struct job *job)
 	if (outcome == 0 && job->options.arena)
 		outcome = sweeping_begin(&job->task->sweeping, effective, job->options.error);
 	/* before anything of it runs: the supervisor may be killed at any moment */
-	if (outcome == 0)
-		sweeping_keep(&job->task->sweeping, job->task->box.task_fd);
+	if (outcome == 0 && sweeping_keep(&job->task->sweeping, job->task->box.task_fd) < 0)
+		outcome = error_set(job->options.error, EIO,
+				    "what the workspace was before the action could not be kept in "
+				    "the task's directory");
 	if (outcome == 0) {
 		struct box_streams inside = {
 			.in = ends[0], .out = ends[1], .err = ends[2], .terminal = terminal

@@ -169,13 +169,13 @@ int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
 	return begin_anew(sweeping, &seen, sweeping->links, sweeping->link_count, error);
 }
 
-void sweeping_keep(struct sweeping *sweeping, int task_fd)
+int sweeping_keep(struct sweeping *sweeping, int task_fd)
 {
 	const struct effective *effective = sweeping->effective;
 	struct sweeping_kept kept;
 
 	if (!sweeping->is_begun || sweeping->is_kept)
-		return;
+		return 0;
 	sweeping->is_kept = true;
 	kept = (struct sweeping_kept){ .task = effective->task,
 				       .workspace = effective->policy.workspace,
@@ -189,8 +189,7 @@ void sweeping_keep(struct sweeping *sweeping, int task_fd)
 				       .links = sweeping->links,
 				       .link_count = sweeping->link_count };
 	sweeping_file_boot(kept.boot);
-	/* that it cannot be kept matters to nobody but who would have to go on */
-	(void)sweeping_file_write(task_fd, &kept);
+	return sweeping_file_write(task_fd, &kept);
 }
 
 /* --- looking */

@@ -53,8 +53,11 @@ struct sweeping {
 int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
 		   struct error *error) __attribute__((warn_unused_result));
 
-/* Before an action, and in idle moments: keeps what a later start would need, where it is new. */
-void sweeping_keep(struct sweeping *sweeping, int task_fd);
+/*
+ * Before an action, and in idle moments: keeps what a later start would need, where it is new. A
+ * negative errno where that start would not even know that there was something.
+ */
+int sweeping_keep(struct sweeping *sweeping, int task_fd);
 
 /* Appended to; the arena's. */
 struct sweeping_list {

@@ -104,19 +104,20 @@ int sweeping_file_write(int task_fd, const struct sweeping_kept *kept)
 	int CLEANUP_FD fd =
 		openat(task_fd, SWEEPING_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct head head = { 0 };
+	int result = -EFBIG;
 
 	if (fd < 0)
 		return -errno;
 	buffer_append(&buffer, &head, sizeof(head));
 	put_all(&buffer, kept);
-	if (buffer.failed)
-		return -ENOMEM;
-	head.length = buffer.length - sizeof(head);
-	if (head.length > LIMIT_BYTES)
-		return -EFBIG;
-	digest_of(buffer.data + sizeof(head), head.length, head.digest);
-	memcpy(buffer.data, &head, sizeof(head));
-	return fd_write_all(fd, buffer.data, buffer.length);
+	if (!buffer.failed && buffer.length - sizeof(head) <= LIMIT_BYTES) {
+		head.length = buffer.length - sizeof(head);
+		digest_of(buffer.data + sizeof(head), head.length, head.digest);
+		memcpy(buffer.data, &head, sizeof(head));
+		result = fd_write_all(fd, buffer.data, buffer.length);
+	}
+	/* one that is neither empty nor whole takes no room on a full disk */
+	return result < 0 && ftruncate(fd, 1) < 0 ? -errno : 0;
 }
 
 /* --- reading */

@@ -29,6 +29,10 @@ struct sweeping_kept {
 	size_t link_count;
 };
 
+/*
+ * Where it does not fit (a full disk, a tree of too many names) what it leaves reads as -EBADMSG; a
+ * negative errno where not even that could be left.
+ */
 int sweeping_file_write(int task_fd, const struct sweeping_kept *kept);
 
 /* The present boot (random(4), boot_id). */

@@ -457,7 +457,8 @@ void task_step(struct task *task)
 	}
 	/* the record's own work, while there is nothing else to do */
 	if (ready == 0 && task->has_work) {
-		sweeping_keep(&task->sweeping, task->box.task_fd);
+		/* the one from before the action is there, or the action was refused */
+		(void)sweeping_keep(&task->sweeping, task->box.task_fd);
 		task->has_work = landing_work(&task->landing) || event_work(task->options.sink);
 	}
 	/* first: a name lies open */

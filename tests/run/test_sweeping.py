@@ -428,11 +428,13 @@ def test_after_a_boot_it_is_the_callers(place):
     place.assert_nothing_left()
 
 
-def test_one_that_was_not_written_whole(place):
+@pytest.mark.parametrize("torn", [lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+                                  lambda data: data[:-1], lambda data: b"\0"],
+                         ids=["changed", "cut", "full disk"])
+def test_one_that_was_not_written_whole(place, torn):
     kill_in_mid_action(place, "mkdir .vscode", kept="sweep")
     (task,) = (place.state / "tasks").iterdir()
-    data = (task / "sweep").read_bytes()
-    (task / "sweep").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    (task / "sweep").write_bytes(torn((task / "sweep").read_bytes()))
     ran = place.sh("true")
     assert ran.status == 0 and "not looked through" in ran.err, ran
     place.assert_nothing_left()
