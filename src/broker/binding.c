@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "policy/compare.h"
 
 #include <errno.h>
 #include <string.h>
@@ -235,9 +236,102 @@ static int apply(struct binder *binder, const struct document_statement *stateme
 	}
 }
 
+static int refuse_locked(struct binder *binder, const char *flag,
+			 const struct document_statement *lock)
+{
+	*binder->refusal = (struct binding_refusal){ .target = flag, .rule = lock->rule };
+	return error_set(binder->error, EPERM, "%s: %s:%u:%u: %s is locked", flag, lock->rule.file,
+			 lock->rule.line, lock->column, lock->text);
+}
+
+/* The key that a path's option adds to; DOCUMENT_KEY_COUNT where it adds nothing. */
+static enum document_key key_of_path(const struct request_path *path)
+{
+	switch (path->class) {
+	case PATH_READ:
+		return DOCUMENT_READ;
+	case PATH_WRITE:
+		return DOCUMENT_WRITE;
+	case PATH_DEVICE:
+		return DOCUMENT_DEVICES;
+	default:
+		return DOCUMENT_KEY_COUNT;
+	}
+}
+
+/* The values of limits that are built in are those that a lock without a value keeps. */
+static int check_locked_limits(struct binder *binder, const struct document *document)
+{
+	const struct request *given = binder->given;
+
+	for (enum document_key key = 0; key < DOCUMENT_KEY_COUNT; key++) {
+		const struct document_statement *lock;
+		struct document_statement asked = { .key = key };
+
+		if (document_key(key)->shape != DOCUMENT_SHAPE_LIMIT)
+			continue;
+		lock = document_lock(document, key);
+		if (!lock || document_find(document, key))
+			continue;
+		for (size_t i = 0; i < given->limit_count; i++) {
+			if (strcmp(given->limits[i].option, document_key(key)->words) != 0)
+				continue;
+			if (limit_parse(document_limit(key), given->limits[i].value, &asked.value,
+					binder->error) < 0)
+				return binder->error->code;
+			if (compare_widens(document, &asked))
+				return refuse_locked(binder, given->limits[i].option, lock);
+		}
+	}
+	return 0;
+}
+
+/* Flags that add to what is locked. Those that a policy's own value forbids are told by that. */
+static int check_locks(struct binder *binder)
+{
+	const struct document *document = &binder->binding->layers.document;
+	const struct request *given = binder->given;
+	const struct document_statement *lock;
+	const struct {
+		enum document_key key;
+		const char *flag;
+		bool given;
+	} switches[] = {
+		{ DOCUMENT_USERNS, "--nested-userns", given->flags & POLICY_NESTED_USERNS },
+		{ DOCUMENT_PTRACE, "--allow-ptrace", given->flags & POLICY_ALLOW_PTRACE },
+		{ DOCUMENT_HIDE, "--show-secrets", given->flags & POLICY_SHOW_SECRETS },
+		{ DOCUMENT_RECORD, "--no-trace", given->unrecorded },
+	};
+
+	/* usually there is none */
+	if (!document_find(document, DOCUMENT_LOCK))
+		return 0;
+	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+		const struct document_statement *said = document_find(document, switches[i].key);
+
+		lock = switches[i].given ? document_lock(document, switches[i].key) : NULL;
+		if (lock && (!said || document_key(switches[i].key)->shape != DOCUMENT_SHAPE_BOOL))
+			return refuse_locked(binder, switches[i].flag, lock);
+	}
+	for (size_t i = 0; i < given->path_count; i++) {
+		enum document_key key = key_of_path(&given->paths[i]);
+
+		lock = key < DOCUMENT_KEY_COUNT ? document_lock(document, key) : NULL;
+		if (lock)
+			return refuse_locked(binder, given->paths[i].flag, lock);
+	}
+	for (size_t i = 0; i < given->environment_count; i++) {
+		lock = document_lock(document, strchr(given->environment[i], '=') ? DOCUMENT_SET :
+										    DOCUMENT_PASS);
+		if (lock)
+			return refuse_locked(binder, "--env", lock);
+	}
+	return check_locked_limits(binder, document);
+}
+
 static int apply_all(struct binder *binder)
 {
-	const struct document *document = &binder->binding->stack.document;
+	const struct document *document = &binder->binding->layers.document;
 	int result = 0;
 
 	for (size_t i = 0; i < document->count && result == 0; i++) {
@@ -272,9 +366,10 @@ static int copy_request(struct binder *binder)
 }
 
 int binding_make(const struct host *host, int state_fd, const struct request *request,
-		 struct arena *arena, struct binding *ret_binding, struct binding_refusal *refusal,
-		 struct error *error)
+		 const char *workspace, struct arena *arena, struct binding *ret_binding,
+		 struct binding_refusal *refusal, struct error *error)
 {
+	const struct policy_asked asked = { request->policy_path, request->preset, workspace };
 	struct binder binder = { .binding = ret_binding,
 				 .request = &ret_binding->request,
 				 .given = request,
@@ -287,8 +382,10 @@ int binding_make(const struct host *host, int state_fd, const struct request *re
 	*ret_binding = (struct binding){ .request = *request };
 	result = copy_request(&binder);
 	if (result == 0)
-		result = policy_stack_load(host, request->policy_path, request->preset, state_fd,
-					   arena, &ret_binding->stack, &faults, error);
+		result = policy_layers_load(host, &asked, state_fd, arena, &ret_binding->layers,
+					    &faults, error);
+	if (result == 0)
+		result = check_locks(&binder);
 	return result == 0 ? apply_all(&binder) : result;
 }
 
@@ -297,11 +394,11 @@ static bool lies_in(const struct policy_file *file, const char *path)
 	return path_is_under(file->path, path) || (file->given && path_is_under(file->given, path));
 }
 
-int binding_check_place(const struct binding *binding, const struct policy *policy,
-			struct error *error)
+static int check_files(const struct policy_stack *stack, const struct policy *policy,
+		       struct error *error)
 {
-	for (size_t i = 0; i < binding->stack.count; i++) {
-		const struct policy_file *file = &binding->stack.files[i];
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct policy_file *file = &stack->files[i];
 
 		if (!file->path)
 			continue;
@@ -322,4 +419,36 @@ int binding_check_place(const struct binding *binding, const struct policy *poli
 					file->path, policy->view.paths[j].source);
 	}
 	return 0;
+}
+
+static bool shows_written(const struct view_path *row)
+{
+	return row->class == PATH_WRITE || row->class == PATH_STAGE;
+}
+
+/* Whether what is written at `written` can be a policy, or the way to one. */
+static int check_store(const char *store, const struct policy *policy, struct error *error)
+{
+	for (size_t i = 0; store && i < policy->view.count; i++) {
+		const struct view_path *row = &policy->view.paths[i];
+
+		if (shows_written(row) &&
+		    (path_is_under(store, row->source) || path_is_under(row->source, store)))
+			return error_set(error, EPERM,
+					 "the task could write in %s, and so a policy in %s, which "
+					 "later starts would read; show it read-only, or enter "
+					 "another directory",
+					 row->source, store);
+	}
+	return 0;
+}
+
+int binding_check_place(const struct binding *binding, const struct policy *policy,
+			struct error *error)
+{
+	int result = check_store(binding->layers.store, policy, error);
+
+	for (size_t i = 0; i < binding->layers.count && result == 0; i++)
+		result = check_files(&binding->layers.rows[i].stack, policy, error);
+	return result;
 }

@@ -18,6 +18,7 @@
 #include "policy/action.h"
 #include "policy/danger.h"
 #include "policy/environment.h"
+#include "policy/glob.h"
 #include "policy/input.h"
 #include "trace/recorder.h"
 #include "workspace/cache.h"
@@ -41,6 +42,7 @@ struct maker {
 	const struct request *request;
 	struct arena *arena;
 	struct effective *effective;
+	struct root root;     /* the workspace */
 	struct policy policy; /* before it is encoded */
 	struct denial_list *denials;
 	enum effective_failure failure;
@@ -237,6 +239,9 @@ static int add_flag_paths(struct maker *maker, bool names)
 		result = names ? hide_view(given->class, given->path, path_rule(maker, given),
 					   maker->arena, &maker->policy, maker->error) :
 				 show_path(maker, given);
+		/* a policy is for many workspaces, and its glob for what there is in each */
+		if (result == -ENOENT && names && given->rule.id && glob_is_pattern(given->path))
+			result = 0;
 		/* the rest names the place already */
 		if (result < 0 && names && given->rule.id)
 			(void)error_context(maker->error, "%s", given->flag);
@@ -446,13 +451,9 @@ static uint32_t workspace_rule(struct maker *maker)
 
 static int add_workspace(struct maker *maker)
 {
+	const struct root root = maker->root;
 	const char *danger;
-	struct root root;
-	int result = root_find(&maker->effective->host, maker->request->workspace,
-			       maker->request->cwd, maker->arena, &root, maker->error);
 
-	if (result < 0)
-		return result;
 	/* a task that could write there would write what later starts are made of */
 	danger = danger_of_path(root.path, PATH_WRITE, maker->effective->host.real_home,
 				maker->effective->state.path);
@@ -519,7 +520,7 @@ static int add_probe(struct maker *maker)
 							  rule_builtin(RULE_SYSTEM_READ_ONLY)) });
 }
 
-/* What --preset and --policy say becomes part of the request. */
+/* What the policies of the place say, and those that are named, becomes part of the request. */
 static int bind_policies(struct maker *maker)
 {
 	const struct request *request = maker->request;
@@ -529,13 +530,11 @@ static int bind_policies(struct maker *maker)
 	int result;
 
 	effective->unrecorded = request->unrecorded;
-	if (!request->policy_path && !request->preset)
-		return 0;
 	binding = arena_allocate(maker->arena, sizeof(*binding));
 	if (!binding)
 		return error_errno(maker->error, ENOMEM, "taking the policy in");
-	result = binding_make(&effective->host, effective->state.fd, request, maker->arena, binding,
-			      &refusal, maker->error);
+	result = binding_make(&effective->host, effective->state.fd, request, maker->root.path,
+			      maker->arena, binding, &refusal, maker->error);
 	if (result < 0 && refusal.target) {
 		struct error why = *maker->error;
 
@@ -751,6 +750,9 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 	ret->state_is_default = !request->state_path;
 	if (result == 0)
 		effective_reap(ret, arena);
+	if (result == 0)
+		result = root_find(&ret->host, request->workspace, request->cwd, arena, &maker.root,
+				   error);
 	if (result == 0)
 		result = bind_policies(&maker);
 	if (result == 0)

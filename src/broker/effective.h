@@ -1,7 +1,7 @@
 /*
- * The effective policy of a run: flags of an unconfined caller and the policies that they name
- * (broker/binding.h) over the built-in defaults, with the facts of this host filled in, compiled
- * and hashed.
+ * The effective policy of a run: flags of an unconfined caller under the policies of the place and
+ * those that are named (broker/binding.h), over the built-in defaults, with the facts of this host
+ * filled in, compiled and hashed.
  */
 #pragma once
 
@@ -75,7 +75,7 @@ struct effective {
 	const unsigned char *blob;
 	size_t blob_length;
 	char hash[SHA256_HEX_BYTES];
-	const struct binding *binding; /* NULL: no policy is named */
+	const struct binding *binding; /* NULL before it was made */
 	bool unrecorded;	       /* --no-trace, or by a policy */
 	struct plan plan;
 	struct git_found git; /* the git directories that the box covers */

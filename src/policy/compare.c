@@ -21,6 +21,7 @@ static const struct meaning {
 	enum sense sense;
 	const char *says, *ranks, *usual;
 } meanings[DOCUMENT_KEY_COUNT] = {
+	[DOCUMENT_LOCK] = { SENSE_DENIES, "layers and flags that widen %s", "", "" },
 	[DOCUMENT_WORKSPACE] = { SENSE_ALLOWS, "a workspace that is",
 				 "direct staged ephemeral read-only", "direct" },
 	[DOCUMENT_CONFINEMENT] = { SENSE_ALLOWS, "confinement that is", "unrestricted enforced",
@@ -185,6 +186,19 @@ static uint64_t weight(enum document_key key, const struct document_statement *s
 	return LIMIT_NONE - rank;
 }
 
+bool compare_is_narrower(enum document_key key, const struct document_statement *one,
+			 const struct document_statement *than)
+{
+	bool is_limit = document_key(key)->shape == DOCUMENT_SHAPE_LIMIT;
+
+	/* a name and the like say nothing about what a task can do */
+	if (meanings[key].sense == SENSE_NONE && !is_limit)
+		return false;
+	if (meanings[key].sense == SENSE_DENIES)
+		return weight(key, one) > weight(key, than);
+	return weight(key, one) < weight(key, than);
+}
+
 static const char *tell_value(struct comparing *comparing, enum document_key key,
 			      const struct document_statement *statement)
 {
@@ -206,10 +220,9 @@ static void compare_values(struct comparing *comparing, enum document_key key)
 	enum document_shape shape = document_key(key)->shape;
 	bool is_limit = shape == DOCUMENT_SHAPE_LIMIT;
 	const char *says = is_limit ? document_key(key)->path : meanings[key].says, *text;
-	uint64_t old = weight(key, before), new = weight(key, after);
-	bool more = new > old;
+	bool more = compare_is_narrower(key, before, after);
 
-	if (old == new)
+	if (weight(key, before) == weight(key, after))
 		return;
 	if (shape == DOCUMENT_SHAPE_BOOL)
 		text = says;
@@ -217,8 +230,19 @@ static void compare_values(struct comparing *comparing, enum document_key key)
 		text = arena_format(comparing->arena, "%s %s, before %s", says,
 				    tell_value(comparing, key, after),
 				    tell_value(comparing, key, before));
-	add(comparing, is_limit ? more : more == (meanings[key].sense == SENSE_ALLOWS), text,
-	    after);
+	add(comparing, more, text, after);
+}
+
+bool compare_widens(const struct document *document, const struct document_statement *statement)
+{
+	enum document_key key = statement->key;
+
+	if (document_key(key)->shape <= DOCUMENT_SHAPE_LIMIT)
+		return compare_is_narrower(key, document_find(document, key), statement);
+	if (meanings[key].sense != SENSE_ALLOWS || is_said(document, statement))
+		return false;
+	/* where there is no list of programs all may start: the first list narrows */
+	return key != DOCUMENT_EXEC_ALLOW || document_find(document, key);
 }
 
 int compare_documents(const struct document *before, const struct document *after,

@@ -11,6 +11,16 @@
 
 struct arena;
 
+/*
+ * Whether the statement allows what the document does not: a single value that allows more than the
+ * document's (or the built-in one), or an item of a list that allows which the document lacks.
+ */
+bool compare_widens(const struct document *document, const struct document_statement *statement);
+
+/* Whether a single value allows less than another of its key; NULL is the built-in value. */
+bool compare_is_narrower(enum document_key key, const struct document_statement *one,
+			 const struct document_statement *than);
+
 struct difference {
 	bool allows; /* else it denies */
 	const char *text;

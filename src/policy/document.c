@@ -366,6 +366,58 @@ int document_read(const struct outline *outline, const struct document_facts *fa
 	return 0;
 }
 
+static bool is_lockable(enum document_key key)
+{
+	static const enum document_key not [] = { DOCUMENT_VERSION, DOCUMENT_NAME, DOCUMENT_PRESET,
+						  DOCUMENT_LOCK };
+
+	for (size_t i = 0; i < sizeof(not ) / sizeof(not [0]); i++)
+		if (not [i] == key)
+			return false;
+	return true;
+}
+
+const char *document_lockable(struct arena *arena)
+{
+	struct buffer words = { .arena = arena };
+	size_t section = 0;
+
+	for (enum document_key key = 0; key < DOCUMENT_KEY_COUNT; key++) {
+		const char *path = keys[key].path;
+		size_t length = strcspn(path, ".");
+
+		if (!is_lockable(key))
+			continue;
+		if (words.length)
+			buffer_byte(&words, ' ');
+		/* keys of one section stand together */
+		if (path[length] &&
+		    (length != section || strncmp(keys[key - 1].path, path, length) != 0)) {
+			buffer_append(&words, path, length);
+			buffer_byte(&words, ' ');
+		}
+		section = path[length] ? length : 0;
+		buffer_text(&words, path);
+	}
+	return words.failed ? "" : words.data;
+}
+
+const struct document_statement *document_lock(const struct document *document,
+					       enum document_key key)
+{
+	const char *path = keys[key].path;
+
+	for (size_t i = 0; i < document->count; i++) {
+		const struct document_statement *statement = &document->statements[i];
+		size_t length = statement->key == DOCUMENT_LOCK ? strlen(statement->text) : 0;
+
+		if (length && strncmp(path, statement->text, length) == 0 &&
+		    (!path[length] || path[length] == '.'))
+			return statement;
+	}
+	return NULL;
+}
+
 /* A single value counts as the last document has it. */
 static bool is_replaced(const struct document *const *later, size_t count,
 			const struct document_statement *statement)

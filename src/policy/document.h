@@ -48,6 +48,7 @@ enum document_shape {
 	DOCUMENT_SHAPE_TEXTS,
 	DOCUMENT_SHAPE_WORDS,
 	DOCUMENT_SHAPE_NAMES,
+	DOCUMENT_SHAPE_LOCKS, /* of keys and sections */
 	/* a list of values, or of rules: {path: or name: value, id, reason, match, not_match} */
 	DOCUMENT_SHAPE_PATHS,
 	DOCUMENT_SHAPE_PATTERNS,
@@ -116,6 +117,10 @@ const char *document_missing(const struct document_statement *statement, struct 
 /* Several documents as one: of single values the last document's count. -ENOMEM. */
 int document_join(const struct document *const *documents, size_t count, struct arena *arena,
 		  struct document *ret_document);
+
+/* The statement by which the document locks the key, by its name or its section's; NULL. */
+const struct document_statement *document_lock(const struct document *document,
+					       enum document_key key);
 
 /* The last statement of the key, which is the one that counts; NULL. */
 const struct document_statement *document_find(const struct document *document,

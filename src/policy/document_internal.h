@@ -30,6 +30,7 @@ enum document_value {
 	VALUE_HOST,
 	VALUE_PORT,
 	VALUE_URL_PATH,
+	VALUE_LOCK,
 };
 
 /* A field of a rule. The first one of a table is what the rule speaks of, and must be there. */
@@ -52,6 +53,9 @@ const struct document_fields *document_fields(enum document_shape shape);
 
 /* What each value of a list of the shape is. */
 enum document_value document_item(enum document_shape shape);
+
+/* What may stand behind "lock": keys that say what is allowed, and their sections. */
+const char *document_lockable(struct arena *arena);
 
 /* False once so much is wrong that nobody reads on. */
 bool document_goes_on(const struct document_reading *reading);

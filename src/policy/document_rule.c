@@ -95,6 +95,7 @@ static const struct {
 	[DOCUMENT_SHAPE_TEXTS] = { VALUE_TEXT, { 0 } },
 	[DOCUMENT_SHAPE_WORDS] = { VALUE_WORD, { 0 } },
 	[DOCUMENT_SHAPE_NAMES] = { VALUE_NAME, { 0 } },
+	[DOCUMENT_SHAPE_LOCKS] = { VALUE_LOCK, { 0 } },
 	[DOCUMENT_SHAPE_PATHS] = { VALUE_PATH, { ROWS(path_fields), true } },
 	[DOCUMENT_SHAPE_PATTERNS] = { VALUE_PATTERN, { ROWS(pattern_fields), true } },
 	[DOCUMENT_SHAPE_DEVICES] = { VALUE_DEVICE, { ROWS(device_fields), true } },

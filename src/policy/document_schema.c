@@ -23,6 +23,13 @@ static void put_words(struct json *json, const char *words)
 	json_array_end(json);
 }
 
+static void put_lockable(struct json *json)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+
+	put_words(json, document_lockable(&arena));
+}
+
 /* A number without quotes is one for the loader too, where digits alone are a value. */
 static void put_text_or_number(struct json *json)
 {
@@ -37,6 +44,9 @@ static void put_value(struct json *json, enum document_value value, const char *
 	switch (value) {
 	case VALUE_WORD:
 		put_words(json, words);
+		break;
+	case VALUE_LOCK:
+		put_lockable(json);
 		break;
 	case VALUE_BOOL:
 		put_type(json, "boolean");

@@ -426,6 +426,8 @@ const char *document_take(struct document_reading *reading, const struct outline
 		return take_text(reading, node, key);
 	case VALUE_WORD:
 		return take_word(reading, node, words, key);
+	case VALUE_LOCK:
+		return take_word(reading, node, document_lockable(reading->arena), key);
 	case VALUE_BOOL:
 		return take_bool(reading, node, key, number);
 	case VALUE_COUNT:

@@ -22,8 +22,8 @@
 
 /* Raised when the same text gives another outline. */
 #define OUTLINE_VERSION 1u
-/* Files that one person uses in turns. */
-#define OUTLINES_KEPT 16u
+/* All managed ones of a host (policy_layers.h), and files that one person uses in turns. */
+#define OUTLINES_KEPT 96u
 #define FOLDER "outlines"
 
 static int check_directory(const struct host *host, const char *path, struct arena *arena,
@@ -47,11 +47,9 @@ static int check_directory(const struct host *host, const char *path, struct are
 	return 0;
 }
 
-static int check_file(const struct host *host, const char *path, const struct stat *status,
-		      struct error *error)
+static int check_owner(const struct host *host, const char *path, const struct stat *status,
+		       struct error *error)
 {
-	if (!S_ISREG(status->st_mode))
-		return error_set(error, EINVAL, "the policy %s is no regular file", path);
 	if (status->st_uid != host->uid && status->st_uid != 0)
 		return error_set(error, EPERM,
 				 "the policy file %s belongs to another user (uid %u); copy it to "
@@ -66,9 +64,35 @@ static int check_file(const struct host *host, const char *path, const struct st
 				 "the policy file %s can be written by another group (gid %u); "
 				 "chmod g-w it",
 				 path, status->st_gid);
+	return 0;
+}
+
+/* Before its owner is looked at: a directory or a device is no policy of anybody's. */
+static int check_kind(const char *path, const struct stat *status, struct error *error)
+{
+	return S_ISREG(status->st_mode) ?
+		       0 :
+		       error_set(error, EINVAL, "the policy %s is no regular file", path);
+}
+
+static int read_text(int fd, const struct stat *status, struct arena *arena,
+		     struct policy_file *file, struct error *error)
+{
+	ssize_t length;
+	char *text;
+
 	if (status->st_size > (off_t)OUTLINE_LIMIT_BYTES)
-		return error_set(error, EFBIG, "the policy file %s is larger than %u bytes", path,
-				 OUTLINE_LIMIT_BYTES);
+		return error_set(error, EFBIG, "the policy file %s is larger than %u bytes",
+				 file->path, OUTLINE_LIMIT_BYTES);
+	text = arena_allocate(arena, (size_t)status->st_size + 2);
+	length = text ? fd_read_all(fd, text, (size_t)status->st_size + 1) : -ENOMEM;
+	if (length < 0)
+		return error_errno(error, (int)length, "the policy file %s", file->path);
+	if (length != status->st_size)
+		return error_set(error, EAGAIN, "the policy file %s changes while it is read",
+				 file->path);
+	file->text = text;
+	file->length = (size_t)length;
 	return 0;
 }
 
@@ -78,8 +102,6 @@ static int read_file(const struct host *host, const char *path, struct arena *ar
 	int CLEANUP_FD fd = -1;
 	const char *here = "/";
 	struct stat status;
-	ssize_t length;
-	char *text;
 	int result = path_is_absolute(path) ? 0 : root_resolve(".", arena, &here, error);
 
 	if (result == 0)
@@ -91,21 +113,12 @@ static int read_file(const struct host *host, const char *path, struct arena *ar
 	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return error_errno(error, errno, "the policy file %s", file->path);
-	result = check_file(host, file->path, &status, error);
+	result = check_kind(file->path, &status, error);
+	if (result == 0)
+		result = check_owner(host, file->path, &status, error);
 	if (result == 0)
 		result = check_directory(host, file->path, arena, error);
-	if (result < 0)
-		return result;
-	text = arena_allocate(arena, (size_t)status.st_size + 2);
-	length = text ? fd_read_all(fd, text, (size_t)status.st_size + 1) : -ENOMEM;
-	if (length < 0)
-		return error_errno(error, (int)length, "the policy file %s", file->path);
-	if (length != status.st_size)
-		return error_set(error, EAGAIN, "the policy file %s changes while it is read",
-				 file->path);
-	file->text = text;
-	file->length = (size_t)length;
-	return 0;
+	return result == 0 ? read_text(fd, &status, arena, file, error) : result;
 }
 
 static void name_outline(const struct policy_file *file, char name[static SHA256_HEX_BYTES])
@@ -199,6 +212,27 @@ int policy_file_load(const struct host *host, const char *path, int state_fd, st
 	return result;
 }
 
+int policy_file_take(const struct host *host, int fd, const char *path, int state_fd,
+		     struct arena *arena, struct policy_file *ret_file,
+		     struct document_faults *faults, struct error *error)
+{
+	struct policy_file file = { .path = path, .given = path };
+	struct stat status;
+	int result;
+
+	faults->count = 0;
+	if (fstat(fd, &status) < 0)
+		return error_errno(error, errno, "the policy file %s", path);
+	result = check_kind(path, &status, error);
+	if (result == 0)
+		result = read_text(fd, &status, arena, &file, error);
+	if (result == 0)
+		result = understand(host, path, state_fd, arena, &file, faults, error);
+	if (result == 0)
+		*ret_file = file;
+	return result;
+}
+
 int policy_file_preset(const struct host *host, const char *name, int state_fd, struct arena *arena,
 		       struct policy_file *ret_file, struct error *error)
 {
@@ -229,16 +263,11 @@ int policy_file_preset(const struct host *host, const char *name, int state_fd, 
 	return result;
 }
 
-static int load_file(const struct host *host, const char *path, const char **preset, int state_fd,
-		     struct arena *arena, struct policy_file *file, struct document_faults *faults,
-		     struct error *error)
+/* The preset that the file goes on from, where it names one. */
+static int find_preset(const struct policy_file *file, const char **preset, struct error *error)
 {
-	const struct document_statement *base;
-	int result = policy_file_load(host, path, state_fd, arena, file, faults, error);
+	const struct document_statement *base = document_find(&file->document, DOCUMENT_PRESET);
 
-	if (result < 0)
-		return result;
-	base = document_find(&file->document, DOCUMENT_PRESET);
 	if (!base)
 		return 0;
 	if (*preset && strcmp(*preset, base->text) != 0)
@@ -249,29 +278,40 @@ static int load_file(const struct host *host, const char *path, const char **pre
 	return 0;
 }
 
-int policy_stack_load(const struct host *host, const char *path, const char *preset, int state_fd,
-		      struct arena *arena, struct policy_stack *ret_stack,
-		      struct document_faults *faults, struct error *error)
+int policy_stack_make(const struct host *host, const struct policy_file *file, const char *preset,
+		      int state_fd, struct arena *arena, struct policy_stack *ret_stack,
+		      struct error *error)
 {
 	struct policy_stack stack = { 0 };
 	const struct document *documents[2];
-	struct policy_file file;
-	int result = 0;
+	int result = file ? find_preset(file, &preset, error) : 0;
 
-	faults->count = 0;
-	if (path)
-		result = load_file(host, path, &preset, state_fd, arena, &file, faults, error);
 	if (result == 0 && preset)
 		result = policy_file_preset(host, preset, state_fd, arena,
 					    &stack.files[stack.count++], error);
 	if (result < 0)
 		return result;
-	if (path)
-		stack.files[stack.count++] = file;
+	if (file)
+		stack.files[stack.count++] = *file;
 	for (size_t i = 0; i < stack.count; i++)
 		documents[i] = &stack.files[i].document;
 	if (document_join(documents, stack.count, arena, &stack.document) < 0)
 		return error_errno(error, ENOMEM, "reading the policy");
 	*ret_stack = stack;
 	return 0;
+}
+
+int policy_stack_load(const struct host *host, const char *path, const char *preset, int state_fd,
+		      struct arena *arena, struct policy_stack *ret_stack,
+		      struct document_faults *faults, struct error *error)
+{
+	struct policy_file file;
+	int result = 0;
+
+	faults->count = 0;
+	if (path)
+		result = policy_file_load(host, path, state_fd, arena, &file, faults, error);
+	return result == 0 ? policy_stack_make(host, path ? &file : NULL, preset, state_fd, arena,
+					       ret_stack, error) :
+			     result;
 }

@@ -30,6 +30,14 @@ int policy_file_load(const struct host *host, const char *path, int state_fd, st
 		     struct policy_file *ret_file, struct document_faults *faults,
 		     struct error *error);
 
+/*
+ * The same of a file that is open already, whose place and owner the caller has judged; the path
+ * is for rules and messages, and borrowed.
+ */
+int policy_file_take(const struct host *host, int fd, const char *path, int state_fd,
+		     struct arena *arena, struct policy_file *ret_file,
+		     struct document_faults *faults, struct error *error);
+
 /* A file or preset with what it goes on from. */
 struct policy_stack {
 	struct policy_file files[2]; /* in the order in which they count */
@@ -44,6 +52,11 @@ struct policy_stack {
 int policy_stack_load(const struct host *host, const char *path, const char *preset, int state_fd,
 		      struct arena *arena, struct policy_stack *ret_stack,
 		      struct document_faults *faults, struct error *error);
+
+/* The same of a file that is loaded already; NULL: the preset alone. */
+int policy_stack_make(const struct host *host, const struct policy_file *file, const char *preset,
+		      int state_fd, struct arena *arena, struct policy_stack *ret_stack,
+		      struct error *error);
 
 /* A built-in one; -EINVAL where there is none of the name. */
 int policy_file_preset(const struct host *host, const char *name, int state_fd, struct arena *arena,

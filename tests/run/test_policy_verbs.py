@@ -131,9 +131,9 @@ limits: {pids: 64}
     ran = policy(place, "show --effective", *place.options, path)
     assert ran.returncode == 0, ran
     for line in (f'write    {place.work}  [built-in "workspace.write"]',
-                 f'hide     {place.work}/secret  ["filesystem.hide" {path}:2]',
-                 f'variable TOKEN  ["environment.set" {path}:3]',
-                 f'limit    processes: 64  ["limits.pids" {path}:4]',
+                 f'hide     {place.work}/secret  ["filesystem.hide" {path}:2, command line]',
+                 f'variable TOKEN  ["environment.set" {path}:3, command line]',
+                 f'limit    processes: 64  ["limits.pids" {path}:4, command line]',
                  'limit    open files: '):
         assert line in ran.stdout, (line, ran.stdout)
     assert "hunter2" not in ran.stdout
