@@ -9,9 +9,9 @@
  * http_write_response() make one from what was understood.
  *
  * A head is found by http_head_end() in whatever has arrived, which looks at each byte once, and
- * read whole then. Everything that is read lies in the caller's buffer. Nothing allocates. A refusal
- * is a negative errno, with the reason as a constant text; http_status() is the answer it deserves.
- * Pure.
+ * read whole then. Everything that is read lies in the caller's buffer. Nothing allocates. A
+ * refusal is a negative errno, with the reason as a constant text; http_status() is the answer it
+ * deserves. Pure.
  */
 #pragma once
 
