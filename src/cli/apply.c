@@ -12,12 +12,21 @@
 #include "cli/stages.h"
 #include "cli/verbs.h"
 #include "workspace/stage_apply.h"
+#include "workspace/stage_undo.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_DRY_RUN, OPTION_OVERWRITE, OPTION_RESUME, OPTION_JSON, OPTION_STATE_DIR };
+enum {
+	OPTION_DRY_RUN,
+	OPTION_OVERWRITE,
+	OPTION_RESUME,
+	OPTION_UNDO,
+	OPTION_NO_UNDO,
+	OPTION_JSON,
+	OPTION_STATE_DIR
+};
 
 static const struct option options[] = {
 	{ "--dry-run", NULL, "say what would be done, and do nothing", false, false,
@@ -26,6 +35,9 @@ static const struct option options[] = {
 	  false, false, OPTION_OVERWRITE },
 	{ "--resume", NULL, "go on with an apply that was killed, as it was asked for", false,
 	  false, OPTION_RESUME },
+	{ "--undo", NULL, "take back what was applied; the stage has it again", false, false,
+	  OPTION_UNDO },
+	{ "--no-undo", NULL, "keep nothing of what is replaced", false, false, OPTION_NO_UNDO },
 	{ "--json", NULL, "print JSON, one object a line", false, false, OPTION_JSON },
 	STAGES_STATE_DIR_ROW(OPTION_STATE_DIR),
 };
@@ -34,9 +46,8 @@ struct apply {
 	struct stages stages;
 	struct stage_kept kept;
 	const char *task;
-	bool is_dry, overwrites, is_resumed, has_json;
-	const char *const *paths;
-	size_t path_count;
+	bool is_dry, is_resumed, has_json;
+	struct stage_asked asked;
 	struct stage_applied applied;
 	struct decision decision;
 	struct decision_list plan;
@@ -53,10 +64,16 @@ static int take(void *context, const struct option *option, const char *value, s
 		apply->is_dry = true;
 		return 0;
 	case OPTION_OVERWRITE:
-		apply->overwrites = true;
+		apply->asked.overwrites = true;
 		return 0;
 	case OPTION_RESUME:
 		apply->is_resumed = true;
+		return 0;
+	case OPTION_UNDO:
+		apply->asked.is_undo = true;
+		return 0;
+	case OPTION_NO_UNDO:
+		apply->asked.drops = true;
 		return 0;
 	case OPTION_JSON:
 		apply->has_json = true;
@@ -82,7 +99,7 @@ static int add_path(struct apply *apply, const char **paths, const char *word, c
 				 workspace);
 	/* the workspace itself is all of it */
 	if (clean[strlen(workspace)])
-		paths[apply->path_count++] = path_below(clean, workspace);
+		paths[apply->asked.path_count++] = path_below(clean, workspace);
 	return 0;
 }
 
@@ -102,9 +119,9 @@ static int find_paths(struct apply *apply, int argc, char **argv, struct error *
 	for (; (int)given < argc && result == 0; given++)
 		result = add_path(apply, paths, argv[given], here, error);
 	/* one of them was the workspace itself */
-	if (apply->path_count < given)
-		apply->path_count = 0;
-	apply->paths = paths;
+	if (apply->asked.path_count < given)
+		apply->asked.path_count = 0;
+	apply->asked.paths = paths;
 	return result;
 }
 
@@ -114,8 +131,7 @@ static int find_asked(struct apply *apply, int argc, struct error *error)
 
 	if (argc)
 		return error_set(error, EINVAL, "--resume goes on with the paths of before");
-	result = stage_apply_asked(&apply->kept, &apply->stages.arena, &apply->paths,
-				   &apply->path_count, &apply->overwrites);
+	result = stage_apply_asked(&apply->kept, &apply->stages.arena, &apply->asked);
 	return result == -ENOENT ?
 		       error_set(error, ENOENT, "no apply of %s was interrupted", apply->task) :
 	       result < 0 ? error_errno(error, result, "what was asked for") :
@@ -127,12 +143,12 @@ static int find_asked(struct apply *apply, int argc, struct error *error)
 /* Git's part comes with all of it, or where a path names it. */
 static bool is_git_asked(const struct apply *apply)
 {
-	for (size_t i = 0; i < apply->path_count; i++)
+	for (size_t i = 0; i < apply->asked.path_count; i++)
 		if (strcmp(path_name(arena_format((struct arena *)&apply->stages.arena, "/%s",
-						  apply->paths[i])),
+						  apply->asked.paths[i])),
 			   ".git") == 0)
 			return true;
-	return !apply->path_count;
+	return !apply->asked.path_count;
 }
 
 /* On record before anything is done, or nothing is. */
@@ -140,11 +156,11 @@ static int begin_record(void *context, const struct stage_applied *applied, stru
 {
 	struct apply *apply = context;
 	const struct decision_asked asked = { .task = apply->task,
-					      .verb = "apply",
+					      .verb = apply->asked.is_undo ? "undo" : "apply",
 					      .workspace = apply->kept.about.workspace,
-					      .paths = apply->paths,
-					      .path_count = apply->path_count,
-					      .overwrites = apply->overwrites,
+					      .paths = apply->asked.paths,
+					      .path_count = apply->asked.path_count,
+					      .overwrites = apply->asked.overwrites,
 					      .is_resumed = apply->is_resumed };
 	int result = decide_plan(&apply->kept, applied, &apply->stages.arena, &apply->plan);
 
@@ -198,13 +214,26 @@ static int end_record(struct apply *apply, int result, struct error *error)
 	return result;
 }
 
+/* Where nothing is left, what an undo needs stays, and no more. */
+static int put_aside(struct apply *apply)
+{
+	int state_fd = apply->stages.effective.state.fd;
+
+	if (apply->applied.is_left || stage_store_has_git(apply->kept.fd))
+		return 0;
+	return stage_undo_is_possible(&apply->kept) ?
+		       stage_store_retire(state_fd, apply->task) :
+		       stage_store_remove(state_fd, STAGE_STORE_DIRECTORY, apply->task);
+}
+
 static int bring(struct apply *apply, struct error *error)
 {
 	const struct stage_apply stage = { .kept = &apply->kept,
-					   .paths = apply->paths,
-					   .path_count = apply->path_count,
+					   .paths = apply->asked.paths,
+					   .path_count = apply->asked.path_count,
 					   .is_dry = apply->is_dry,
-					   .overwrites = apply->overwrites,
+					   .overwrites = apply->asked.overwrites,
+					   .drops = apply->asked.drops,
 					   .begin = begin_record,
 					   .context = apply };
 	int result = stage_apply(&stage, &apply->stages.arena, &apply->applied, error);
@@ -214,12 +243,37 @@ static int bring(struct apply *apply, struct error *error)
 	if (result == 0 && is_git_asked(apply))
 		result = landing_apply(&apply->stages.effective.state, apply->kept.fd, apply->task,
 				       &apply->stages.arena, &apply->git, &apply->git_count, error);
-	if (result == 0 && !apply->applied.is_left && !stage_store_has_git(apply->kept.fd))
-		result = stage_store_remove(apply->stages.effective.state.fd, apply->task);
+	if (result == 0)
+		result = put_aside(apply);
 	return end_record(apply, result, error);
 }
 
+static int take_back(struct apply *apply, struct error *error)
+{
+	const struct stage_undo undo = { .kept = &apply->kept,
+					 .paths = apply->asked.paths,
+					 .path_count = apply->asked.path_count,
+					 .is_dry = apply->is_dry,
+					 .begin = begin_record,
+					 .context = apply };
+	int result = stage_undo(&undo, &apply->stages.arena, &apply->applied, error);
+
+	/* one whose stage has nothing goes back to where it was */
+	if (result == 0 || result == -ENOENT) {
+		int put = put_aside(apply);
+
+		result = result < 0 || apply->is_dry ? result : put;
+	}
+	return apply->is_dry ? result : end_record(apply, result, error);
+}
+
 /* ---- what became of it ---- */
+
+static const char *outcome_name(const struct apply *apply, enum stage_outcome outcome)
+{
+	return apply->asked.is_undo && outcome == STAGE_APPLIED ? "undone" :
+								  stage_outcome_name(outcome);
+}
 
 static void print_item(const struct apply *apply, const struct stage_item *item,
 		       struct buffer *text)
@@ -227,7 +281,7 @@ static void print_item(const struct apply *apply, const struct stage_item *item,
 	struct json json;
 
 	if (!apply->has_json) {
-		buffer_format(text, "%-9s", stage_outcome_name(item->outcome));
+		buffer_format(text, "%-9s", outcome_name(apply, item->outcome));
 		buffer_visible(text, item->path);
 		if (item->reason && item->reason[0])
 			buffer_format(text, ": %s", item->reason);
@@ -236,7 +290,7 @@ static void print_item(const struct apply *apply, const struct stage_item *item,
 		json_object(&json, NULL);
 		json_string(&json, "path", item->path);
 		json_string(&json, "kind", stage_kind_name(item->kind));
-		json_string(&json, "outcome", stage_outcome_name(item->outcome));
+		json_string(&json, "outcome", outcome_name(apply, item->outcome));
 		json_string(&json, "reason", item->reason);
 		json_object_end(&json);
 	}
@@ -285,8 +339,9 @@ static void sum_up(const struct apply *apply, struct buffer *text)
 		if (i == STAGE_APPLIED && apply->is_dry)
 			continue;
 		buffer_format(text, "%s%zu %s", has_more ? ", " : "", outcomes[i],
-			      i == STAGE_READY ? "would be applied" :
-						 stage_outcome_name((enum stage_outcome)i));
+			      i != STAGE_READY	   ? outcome_name(apply, (enum stage_outcome)i) :
+			      apply->asked.is_undo ? "would be undone" :
+						     "would be applied");
 		has_more = true;
 	}
 	if (outcomes[STAGE_WAITING])
@@ -295,7 +350,10 @@ static void sum_up(const struct apply *apply, struct buffer *text)
 	if (outcomes[STAGE_HELD])
 		buffer_text(text, "what is held is run or obeyed by tools of the host: look at it "
 				  "with `bawn diff`, and name its path to apply it\n");
-	if (outcomes[STAGE_CONFLICT])
+	if (outcomes[STAGE_CONFLICT] && apply->asked.is_undo)
+		buffer_text(text, "what the host changed since stays as it is; where it is moved "
+				  "away, an undo brings back what was there\n");
+	else if (outcomes[STAGE_CONFLICT])
 		buffer_text(text, "conflicts are what the host changed, too: it has what it had; "
 				  "--overwrite takes the task's\n");
 }
@@ -329,11 +387,18 @@ static int status_of(const struct apply *apply)
 	return is_short;
 }
 
+static int open_stage(struct apply *apply, const char *word, struct error *error)
+{
+	if (apply->asked.is_undo)
+		return stages_open_undo(&apply->stages, word, &apply->kept, &apply->task, error);
+	return stages_open(&apply->stages, word, STAGE_STORE_CHANGE, &apply->kept, &apply->task,
+			   error);
+}
+
 static int run(struct apply *apply, int argc, char **argv, struct error *error)
 {
 	bool has_task = argc && stages_is_task(argv[0]);
-	int result = stages_open(&apply->stages, has_task ? argv[0] : NULL, STAGE_STORE_CHANGE,
-				 &apply->kept, &apply->task, error);
+	int result = open_stage(apply, has_task ? argv[0] : NULL, error);
 
 	if (result < 0)
 		return result;
@@ -343,11 +408,20 @@ static int run(struct apply *apply, int argc, char **argv, struct error *error)
 	result = apply->is_resumed ? find_asked(apply, argc - has_task, error) :
 				     find_paths(apply, argc - has_task, argv + has_task, error);
 	if (result == 0)
-		result = bring(apply, error);
+		result = apply->asked.is_undo ? take_back(apply, error) : bring(apply, error);
 	/* what came before a failure is told, too */
-	if (apply->applied.count && report(apply) < 0)
+	if ((result == 0 || apply->applied.count) && report(apply) < 0)
 		complain("what was applied could not be printed");
 	return result;
+}
+
+static int check_words(const struct apply *apply, struct error *error)
+{
+	return apply->asked.is_undo && (apply->asked.overwrites || apply->asked.drops) ?
+		       error_set(error, EINVAL,
+				 "--undo goes without --overwrite and --no-undo: what the host "
+				 "changed since is never taken") :
+		       0;
 }
 
 static int apply_verb(int argc, char **argv)
@@ -359,6 +433,8 @@ static int apply_verb(int argc, char **argv)
 	int first = options_parse(&verb_apply, argc, argv, take, &apply, &error);
 	int result, status;
 
+	if (first >= 0 && check_words(&apply, &error) < 0)
+		first = -1;
 	if (first < 0) {
 		complain(error.message);
 		return 2;

@@ -83,8 +83,8 @@ static int list(struct diff *diff, struct page *page)
 	for (size_t i = 0; i < diff->stages.count && result == 0; i++) {
 		struct stage_kept CLEANUP_STAGE_KEPT kept = STAGE_KEPT_NONE;
 		int opened = stage_store_open(diff->stages.effective.state.fd,
-					      diff->stages.tasks[i], STAGE_STORE_PEEK,
-					      &diff->stages.arena, &kept);
+					      STAGE_STORE_DIRECTORY, diff->stages.tasks[i],
+					      STAGE_STORE_PEEK, &diff->stages.arena, &kept);
 
 		list_one(diff, diff->stages.tasks[i], opened == 0 ? &kept.about : NULL,
 			 &page->text);

@@ -5,6 +5,7 @@
 #include "cli/stages.h"
 #include "cli/verbs.h"
 #include "workspace/stage_apply.h"
+#include "workspace/stage_undo.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ static const struct option options[] = {
 
 struct discard {
 	struct stages stages;
+	const char *shelf; /* of the store: what waits, or what was applied */
 	bool is_yes;
 };
 
@@ -51,7 +53,7 @@ static int drop_recorded(struct discard *discard, const struct stage_kept *kept,
 		result = decision_intend(&decision, &list, error);
 	if (result < 0)
 		return result;
-	result = stage_store_remove(state_fd, task);
+	result = stage_store_remove(state_fd, discard->shelf, task);
 	if (result < 0)
 		error_errno(error, result, "dropping the stage of %s", task);
 	decide_outcome(&list, result < 0 ? "failed" : "dropped");
@@ -67,21 +69,31 @@ static int drop(struct discard *discard, const char *word, int *ret_status, stru
 {
 	struct stage_kept CLEANUP_STAGE_KEPT kept = STAGE_KEPT_NONE;
 	char asked[128];
+	bool can_undo;
 	const char *task = NULL;
-	int result = stages_open(&discard->stages, word, STAGE_STORE_CHANGE, &kept, &task, error);
+	bool is_applied = word && stages_is_applied(&discard->stages, word);
+	int result = is_applied ? stages_open_applied(&discard->stages, word, &kept, &task, error) :
+				  stages_open(&discard->stages, word, STAGE_STORE_CHANGE, &kept,
+					      &task, error);
 
+	discard->shelf = is_applied ? STAGE_STORE_APPLIED : STAGE_STORE_DIRECTORY;
 	if (result < 0 && (result != -EBADMSG || kept.fd < 0))
 		return result;
 	*error = ERROR_NONE;
-	(void)snprintf(asked, sizeof(asked), "Drop the stage of %s for good?", task);
+	(void)snprintf(asked, sizeof(asked),
+		       is_applied ? "Drop what an undo of %s needs?" :
+				    "Drop the stage of %s for good?",
+		       task);
 	if (!confirm(asked, discard->is_yes, ret_status))
 		return 0;
 	if (kept.workspace_fd >= 0 && stage_apply_recover(&kept, error) < 0)
 		return error->code;
+	can_undo = kept.fd >= 0 && stage_undo_is_possible(&kept);
 	result = drop_recorded(discard, &kept, task, error);
 	if (result < 0)
 		return result;
-	(void)printf("dropped: %s\n", task);
+	(void)printf("dropped: %s%s\n", task,
+		     can_undo ? "; what was applied of it can be undone no more" : "");
 	return 0;
 }
 
@@ -110,7 +122,7 @@ static int discard_verb(int argc, char **argv)
 const struct verb verb_discard = {
 	.name = "discard",
 	.synopsis = "[TASK]",
-	.summary = "Drop what a task changed in a staged workspace.",
+	.summary = "Drop what a task changed in a staged workspace, or what an undo of it needs.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
 	.exit_status = "0 dropped; 1 there is no such stage, it is in use, or the answer was no; 2 "

@@ -16,9 +16,9 @@ struct option;
 struct stages {
 	const char *state_path; /* --state-dir; NULL: the default */
 	struct arena arena;
-	struct effective effective; /* its host and state */
-	const char **tasks;
-	size_t count;
+	struct effective effective;    /* its host and state */
+	const char **tasks, **applied; /* what waits; what an undo could take back */
+	size_t count, applied_count;
 };
 
 #define STAGES_NONE ((struct stages){ .effective = EFFECTIVE_NONE })
@@ -45,6 +45,20 @@ bool stages_is_task(const char *word);
  */
 int stages_open(struct stages *stages, const char *word, enum stage_store_use use,
 		struct stage_kept *ret_kept, const char **ret_task, struct error *error);
+
+/* Whether a word means one of which all was applied. */
+bool stages_is_applied(const struct stages *stages, const char *word);
+
+/* That one, opened for a change. */
+int stages_open_applied(struct stages *stages, const char *word, struct stage_kept *ret_kept,
+			const char **ret_task, struct error *error);
+
+/*
+ * The one whose apply is to be taken back, as a word means it, or the only one of a workspace
+ * around the current directory: it waits again afterwards, with nothing in it first.
+ */
+int stages_open_undo(struct stages *stages, const char *word, struct stage_kept *ret_kept,
+		     const char **ret_task, struct error *error);
 
 /* The exit status for a failure of these: 1 for what is the person's to settle, else 125. */
 int stages_status(int code);

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "ipc/codec.h"
 #include "workspace/stage_apply_internal.h"
+#include "workspace/stage_undo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #define ASKED "asked"
-#define ASKED_VERSION 1u
+#define ASKED_VERSION 2u
 #define ASKED_LIMIT_BYTES (32u * 1024 * 1024)
 
 const char *stage_outcome_name(enum stage_outcome outcome)
@@ -28,32 +29,37 @@ const char *stage_outcome_name(enum stage_outcome outcome)
 
 /* ---- what was asked for ---- */
 
-static int keep_asked(const struct stage_apply *apply)
+int stage_asked_keep(int stage_fd, const struct stage_asked *asked)
 {
 	struct buffer CLEANUP_BUFFER buffer = { 0 };
-	int CLEANUP_FD fd = openat(apply->kept->fd, ASKED,
+	int CLEANUP_FD fd = openat(stage_fd, ASKED,
 				   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -errno;
 	codec_put_u32(&buffer, ASKED_VERSION);
-	codec_put_u32(&buffer, apply->overwrites);
-	codec_put_u32(&buffer, (uint32_t)apply->path_count);
-	for (size_t i = 0; i < apply->path_count; i++)
-		codec_put_string(&buffer, apply->paths[i]);
+	codec_put_u32(&buffer, asked->overwrites);
+	codec_put_u32(&buffer, asked->drops);
+	codec_put_u32(&buffer, asked->is_undo);
+	codec_put_u32(&buffer, (uint32_t)asked->path_count);
+	for (size_t i = 0; i < asked->path_count; i++)
+		codec_put_string(&buffer, asked->paths[i]);
 	codec_put_u32(&buffer, ASKED_VERSION);
 	return buffer.failed ? -ENOMEM : fd_write_all(fd, buffer.data, buffer.length);
 }
 
+void stage_asked_forget(int stage_fd)
+{
+	(void)unlinkat(stage_fd, ASKED, 0);
+}
+
 int stage_apply_asked(const struct stage_kept *kept, struct arena *arena,
-		      const char *const **ret_paths, size_t *ret_count, bool *ret_overwrites)
+		      struct stage_asked *ret_asked)
 {
 	int CLEANUP_FD fd = openat(kept->fd, ASKED, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	const char *const *paths;
+	struct stage_asked asked = { 0 };
 	struct codec_cursor cursor;
 	struct stat status;
-	bool overwrites;
-	size_t count;
 	ssize_t length;
 	char *bytes;
 
@@ -68,17 +74,17 @@ int stage_apply_asked(const struct stage_kept *kept, struct arena *arena,
 	codec_begin(&cursor, bytes, (size_t)length, arena);
 	if (codec_u32(&cursor) != ASKED_VERSION)
 		codec_fail(&cursor, -EBADMSG);
-	overwrites = codec_u32(&cursor);
-	count = codec_count(&cursor, STAGE_APPLY_LIMIT_PATHS, 4);
-	paths = codec_strings(&cursor, count, PATH_MAX);
+	asked.overwrites = codec_u32(&cursor);
+	asked.drops = codec_u32(&cursor);
+	asked.is_undo = codec_u32(&cursor);
+	asked.path_count = codec_count(&cursor, STAGE_APPLY_LIMIT_PATHS, 4);
+	asked.paths = codec_strings(&cursor, asked.path_count, PATH_MAX);
 	if (codec_u32(&cursor) != ASKED_VERSION)
 		codec_fail(&cursor, -EBADMSG);
 	/* torn: killed before anything was done */
 	if (codec_end(&cursor) < 0)
 		return -ENOENT;
-	*ret_paths = paths;
-	*ret_count = count;
-	*ret_overwrites = overwrites;
+	*ret_asked = asked;
 	return 0;
 }
 
@@ -160,7 +166,8 @@ static int set_modes(struct stage_writer *writer, struct stage_applied *applied)
 static int work(const struct stage_apply *apply, struct stage_applied *applied, struct error *error)
 {
 	struct stage_writer writer;
-	int result = stage_writer_begin(&writer, apply->kept, error);
+	int ended;
+	int result = stage_writer_begin(&writer, apply->kept, !apply->drops, error);
 
 	if (result == 0) {
 		result = put_most(&writer, applied);
@@ -173,8 +180,11 @@ static int work(const struct stage_apply *apply, struct stage_applied *applied, 
 		if (result < 0)
 			error_errno(error, result, "applying the stage; what is left of it waits");
 	}
-	stage_writer_end(&writer);
-	return result;
+	ended = stage_writer_end(&writer);
+	return result == 0 && ended < 0 ?
+		       error_errno(error, ended,
+				   "removing a directory of bawn's own from the workspace") :
+		       result;
 }
 
 static int stop_at_one(void *context, const struct stage_change *change)
@@ -184,8 +194,7 @@ static int stop_at_one(void *context, const struct stage_change *change)
 	return -ECANCELED;
 }
 
-/* Where it cannot be told it stays. */
-static bool has_more(const struct stage_kept *kept)
+bool stage_has_more(const struct stage_kept *kept)
 {
 	bool is_left = false;
 	const struct stage stage = { .upper_fd = kept->upper_fd,
@@ -205,15 +214,48 @@ static void count(struct stage_applied *applied)
 		applied->outcomes[applied->items[i].outcome]++;
 }
 
+/* What is kept by copying, since it cannot be moved to the state's file system. */
+static int check_room(const struct stage_apply *apply, const struct stage_applied *applied,
+		      struct error *error)
+{
+	uint64_t bytes = 0;
+	struct stat stage, workspace;
+
+	if (apply->drops || fstat(apply->kept->fd, &stage) < 0 ||
+	    fstat(apply->kept->workspace_fd, &workspace) < 0 || stage.st_dev == workspace.st_dev)
+		return 0;
+	for (size_t i = 0; i < applied->count; i++) {
+		const struct stage_item *item = &applied->items[i];
+
+		if (item->outcome == STAGE_READY && item->before.type == STAGE_FILE &&
+		    item->kind != STAGE_MODE)
+			bytes += item->before.size;
+	}
+	if (bytes <= STAGE_UNDO_LIMIT_COPY_BYTES)
+		return 0;
+	return error_set(error, EFBIG,
+			 "what would be replaced is kept for --undo, by copying, since the state "
+			 "lies on another file system; these %llu MiB are more than the %llu MiB "
+			 "that are kept: apply in parts, or with --no-undo",
+			 (unsigned long long)(bytes >> 20),
+			 (unsigned long long)(STAGE_UNDO_LIMIT_COPY_BYTES >> 20));
+}
+
 /* What is asked for is kept when whoever wants to know it first agreed. */
 static int begin(const struct stage_apply *apply, const struct stage_applied *applied,
 		 struct error *error)
 {
-	int result = apply->begin ? apply->begin(apply->context, applied, error) : 0;
+	const struct stage_asked asked = { .paths = apply->paths,
+					   .path_count = apply->path_count,
+					   .overwrites = apply->overwrites,
+					   .drops = apply->drops };
+	int result = check_room(apply, applied, error);
 
+	if (result == 0 && apply->begin)
+		result = apply->begin(apply->context, applied, error);
 	if (result < 0)
 		return result;
-	result = keep_asked(apply);
+	result = stage_asked_keep(apply->kept->fd, &asked);
 	return result < 0 ? error_errno(error, result, "writing to the stage") : 0;
 }
 
@@ -235,10 +277,10 @@ int stage_apply(const struct stage_apply *apply, struct arena *arena,
 		result = begin(apply, ret_applied, error);
 	if (result == 0 && !apply->is_dry) {
 		result = work(apply, ret_applied, error);
-		ret_applied->is_left = has_more(apply->kept);
+		ret_applied->is_left = stage_has_more(apply->kept);
 	}
 	if (result == 0 && !apply->is_dry)
-		(void)unlinkat(apply->kept->fd, ASKED, 0);
+		stage_asked_forget(apply->kept->fd);
 	count(ret_applied);
 	return result;
 }

@@ -65,6 +65,7 @@ struct stage_apply {
 	size_t path_count;
 	bool is_dry;
 	bool overwrites; /* conflicts, too */
+	bool drops;	 /* what is replaced is not kept for an undo (workspace/stage_undo.h) */
 	/*
 	 * When it is known what is to be done, before any of it is; not for a dry run. Negative
 	 * errno, with the error set: nothing is done. NULL: nobody wants to know.
@@ -95,11 +96,15 @@ int stage_apply(const struct stage_apply *apply, struct arena *arena,
 int stage_apply_recover(const struct stage_kept *kept, struct error *error)
 	__attribute__((warn_unused_result));
 
-/*
- * What was asked for is kept, so that a killed one is gone on with in the same way (ret_paths; the
- * flag is overwrites). -ENOENT: none was killed.
- */
+/* What was asked for, of an apply or an undo. */
+struct stage_asked {
+	const char *const *paths;
+	size_t path_count;
+	bool overwrites, drops, is_undo;
+};
+
+/* It is kept, so that a killed one is gone on with in the same way. -ENOENT: none was killed. */
 int stage_apply_asked(const struct stage_kept *kept, struct arena *arena,
-		      const char *const **ret_paths, size_t *ret_count, bool *ret_overwrites);
+		      struct stage_asked *ret_asked);
 
 const char *stage_outcome_name(enum stage_outcome outcome);

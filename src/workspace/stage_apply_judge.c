@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "workspace/stage_origin.h"
+#include "workspace/stage_undo.h"
 #include "workspace/sweep_name.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ struct judge {
 	bool was_repository;
 	struct stage_origins origins;
 	bool has_origins;
+	struct stage_returned *returned; /* NULL: nothing came back */
 };
 
 bool stage_is_under(const char *path, const char *root)
@@ -213,11 +215,6 @@ static const char *held_for(struct judge *judge, const struct stage_change *chan
 
 /* ---- what the host did meanwhile ---- */
 
-static int64_t nanoseconds(struct timespec at)
-{
-	return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
-}
-
 static const char *conflict_of(const struct judge *judge, const struct stage_change *change,
 			       struct stage_item *item)
 {
@@ -234,11 +231,13 @@ static const char *conflict_of(const struct judge *judge, const struct stage_cha
 	item->device = status.st_dev;
 	item->inode = status.st_ino;
 	item->size = (uint64_t)status.st_size;
-	item->mtime_ns = nanoseconds(status.st_mtim);
+	item->mtime_ns = stage_file_ns(status.st_mtim);
 	/* of directories what is in them counts */
 	if (change->before.type == STAGE_DIRECTORY)
 		return NULL;
-	return nanoseconds(status.st_ctim) > judge->apply->kept->about.started_ns ?
+	return stage_file_ns(status.st_ctim) > judge->apply->kept->about.started_ns &&
+			       !stage_returned_is(judge->returned, change->path, status.st_dev,
+						  status.st_ino, stage_file_ns(status.st_ctim)) ?
 		       "the host changed it meanwhile" :
 		       NULL;
 }
@@ -355,6 +354,9 @@ int stage_apply_judge(const struct stage_apply *apply, struct arena *arena,
 	if (!judge.looked)
 		return error_errno(error, ENOMEM, "applying a stage");
 	judge.has_origins = stage_origin_load(apply->kept->fd, arena, &judge.origins) == 0;
+	result = stage_returned_load(apply->kept->fd, arena, &judge.returned);
+	if (result < 0 && result != -ENOENT)
+		return error_errno(error, result, "reading what was applied before");
 	result = stage_walk(&stage, error);
 	if (result < 0)
 		return result;

@@ -2,234 +2,46 @@
  * Theory of operation. What is new is made as "new" in the directory of our own. It takes a free
  * name by a rename that takes nobody's place. Where something is replaced the two are exchanged,
  * and what came out is held against what was judged: if it is another, the host was quicker, and
- * they are exchanged back. What is removed is moved to "old" first, for the same reason.
+ * they are exchanged back. What is removed is moved to "old" first, for the same reason. What came
+ * out then leaves for the stage's "undo", by its number in the log there (stage_undo_log.c), or
+ * goes where nothing is kept.
  *
- * A kill between the two leaves the host's object in our directory. So before each exchange or
- * removal the journal ("pending" in the stage) is written: what is new, what was judged, and where;
- * stage_apply_recover() reads from it which of the two lies there.
+ * An undo is the same in the other direction: what was kept is exchanged with what was put there,
+ * and that goes back into the stage.
+ *
+ * A kill between the two leaves an object in our directory. stage_apply_journal.c knows which.
  */
 #include "workspace/stage_apply_internal.h"
 
-#include "base/arena.h"
-#include "base/buffer.h"
 #include "base/content.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "ipc/codec.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#define OWN_PREFIX ".bawn-apply-"
-#define NEW "new"
-#define OLD "old"
-#define PENDING "pending"
-#define PENDING_VERSION 1u
-#define PENDING_LIMIT_BYTES (STAGE_LIMIT_PATH_BYTES + 4096u)
-
-struct pending {
-	const char *path;
-	uint64_t new_inode;	  /* 0: a removal */
-	struct stage_item judged; /* its identity alone */
-};
-
-static int64_t nanoseconds(struct timespec at)
-{
-	return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
-}
-
-/* A rename changes neither of these. */
-static bool is_judged(const struct stage_item *item, const struct stat *status)
-{
-	return item->inode && status->st_dev == item->device && status->st_ino == item->inode &&
-	       (S_ISDIR(status->st_mode) || ((uint64_t)status->st_size == item->size &&
-					     nanoseconds(status->st_mtim) == item->mtime_ns));
-}
-
-static int exchange(int left_fd, const char *left, int right_fd, const char *right)
-{
-	return syscall(SYS_renameat2, left_fd, left, right_fd, right, RENAME_EXCHANGE) < 0 ?
-		       -errno :
-		       0;
-}
-
-static int remove_any(int directory_fd, const char *name)
-{
-	if (unlinkat(directory_fd, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	return unlinkat(directory_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
-}
-
-int stage_open_parent(int root_fd, const char *path, char *parent, const char **ret_name)
-{
-	const char *slash = strrchr(path, '/');
-	size_t length = slash ? (size_t)(slash - path) : 0;
-
-	memcpy(parent, path, length);
-	parent[length] = '\0';
-	*ret_name = slash ? slash + 1 : path;
-	return stage_open_path(root_fd, parent, O_PATH | O_DIRECTORY);
-}
-
-/* ---- the journal ---- */
-
-static int note(struct stage_writer *writer, const struct stage_item *item, uint64_t new_inode)
-{
-	struct buffer CLEANUP_BUFFER buffer = { 0 };
-
-	codec_put_u32(&buffer, PENDING_VERSION);
-	codec_put_u64(&buffer, new_inode);
-	codec_put_u64(&buffer, item->device);
-	codec_put_u64(&buffer, item->inode);
-	codec_put_u64(&buffer, item->size);
-	codec_put_u64(&buffer, (uint64_t)item->mtime_ns);
-	codec_put_string(&buffer, item->path);
-	codec_put_u32(&buffer, PENDING_VERSION);
-	if (buffer.failed)
-		return -ENOMEM;
-	if (ftruncate(writer->pending_fd, 0) < 0 || lseek(writer->pending_fd, 0, SEEK_SET) < 0)
-		return -errno;
-	return fd_write_all(writer->pending_fd, buffer.data, buffer.length);
-}
-
-/* An old word about a new object would be taken for true: without this nothing goes on. */
-static int forget(struct stage_writer *writer)
-{
-	return ftruncate(writer->pending_fd, 0) < 0 ? -EIO : 0;
-}
-
-/* -ENOENT: nothing is on the way. A torn one was not yet acted upon. */
-static int recall(int stage_fd, struct arena *arena, struct pending *ret_pending)
-{
-	int CLEANUP_FD fd =
-		openat(stage_fd, PENDING, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct pending pending = { 0 };
-	struct codec_cursor cursor;
-	ssize_t length;
-	char *bytes;
-
-	if (fd < 0)
-		return -errno;
-	bytes = arena_allocate(arena, PENDING_LIMIT_BYTES);
-	length = bytes ? fd_read_all(fd, bytes, PENDING_LIMIT_BYTES) : -ENOMEM;
-	if (length <= 0)
-		return length < 0 ? (int)length : -ENOENT;
-	codec_begin(&cursor, bytes, (size_t)length, arena);
-	if (codec_u32(&cursor) != PENDING_VERSION)
-		codec_fail(&cursor, -EBADMSG);
-	pending.new_inode = codec_u64(&cursor);
-	pending.judged.device = codec_u64(&cursor);
-	pending.judged.inode = codec_u64(&cursor);
-	pending.judged.size = codec_u64(&cursor);
-	pending.judged.mtime_ns = (int64_t)codec_u64(&cursor);
-	pending.path = codec_string(&cursor, STAGE_LIMIT_PATH_BYTES);
-	if (codec_u32(&cursor) != PENDING_VERSION)
-		codec_fail(&cursor, -EBADMSG);
-	if (codec_end(&cursor) < 0)
-		return -ENOENT;
-	*ret_pending = pending;
-	return 0;
-}
-
-static void name_own(const struct stage_kept *kept, char name[static 64])
-{
-	(void)snprintf(name, 64, OWN_PREFIX "%.40s", kept->about.task + 2);
-}
-
-/* The host's, which it changed at the last moment, goes back to where it was. */
-static int give_back(const struct stage_kept *kept, int own_fd, const char *name,
-		     const struct pending *pending, struct error *error)
-{
-	char *parent = malloc(STAGE_LIMIT_PATH_BYTES);
-	int CLEANUP_FD fd = -1;
-	const char *last;
-	int result;
-
-	if (!parent)
-		return error_errno(error, ENOMEM, "settling an earlier apply");
-	fd = stage_open_parent(kept->workspace_fd, pending->path, parent, &last);
-	free(parent);
-	result = fd < 0 ? fd : fd_rename_free(own_fd, name, fd, last);
-	if (result == -EEXIST)
-		result = exchange(own_fd, name, fd, last);
-	return result < 0 ? error_errno(error, result,
-					"an earlier apply was killed while the host changed %s; "
-					"what the host had there lies in a directory " OWN_PREFIX
-					"* of the workspace, take it from there and remove that",
-					pending->path) :
-			    0;
-}
-
-static int settle_one(const struct stage_kept *kept, int own_fd, const char *name,
-		      const struct pending *pending, struct error *error)
-{
-	struct stat status;
-
-	if (fstatat(own_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : error_errno(error, errno, "settling an earlier apply");
-	if (pending->path && status.st_ino != pending->new_inode &&
-	    !is_judged(&pending->judged, &status)) {
-		int result = give_back(kept, own_fd, name, pending, error);
-
-		if (result < 0)
-			return result;
-	}
-	/* ours, or what was replaced; a directory that is not empty was never replaced */
-	if (remove_any(own_fd, name) < 0 && pending->path)
-		return give_back(kept, own_fd, name, pending, error);
-	return 0;
-}
-
-int stage_apply_recover(const struct stage_kept *kept, struct error *error)
-{
-	struct arena CLEANUP_ARENA arena = { 0 };
-	struct pending pending = { 0 };
-	char own[64];
-	int CLEANUP_FD own_fd = -1;
-	int result;
-
-	name_own(kept, own);
-	own_fd = stage_open_beneath(kept->workspace_fd, own, O_PATH | O_DIRECTORY);
-	if (own_fd < 0)
-		return own_fd == -ENOENT ? 0 : error_errno(error, own_fd, "opening %s", own);
-	result = recall(kept->fd, &arena, &pending);
-	if (result < 0 && result != -ENOENT)
-		return error_errno(error, result, "reading what an earlier apply was at");
-	result = settle_one(kept, own_fd, NEW, &pending, error);
-	if (result == 0)
-		result = settle_one(kept, own_fd, OLD, &pending, error);
-	if (result < 0)
-		return result;
-	(void)unlinkat(kept->fd, PENDING, 0);
-	if (unlinkat(kept->workspace_fd, own, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		return error_errno(error, errno, "removing %s from the workspace", own);
-	return 1;
-}
-
-int stage_writer_begin(struct stage_writer *writer, const struct stage_kept *kept,
+int stage_writer_begin(struct stage_writer *writer, const struct stage_kept *kept, bool keeps,
 		       struct error *error)
 {
-	char own[64];
+	char own[STAGE_OWN_BYTES];
+	int result;
 
 	*writer = STAGE_WRITER_NONE;
 	writer->kept = kept;
 	writer->parent = malloc(STAGE_LIMIT_PATH_BYTES);
 	if (!writer->parent)
 		return error_errno(error, ENOMEM, "applying a stage");
-	writer->pending_fd = openat(kept->fd, PENDING,
-				    O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	writer->pending_fd = stage_pending_open(kept->fd);
 	if (writer->pending_fd < 0)
-		return error_errno(error, errno, "writing the stage's journal");
-	name_own(kept, own);
+		return error_errno(error, writer->pending_fd, "writing the stage's journal");
+	result = keeps ? stage_undo_log_open(kept->fd, &writer->log) : 0;
+	if (result < 0)
+		return error_errno(error, result, "opening what is kept for an undo");
+	stage_own_name(kept, own);
 	if (mkdirat(kept->workspace_fd, own, 0700) < 0 && errno != EEXIST)
 		return error_errno(error, errno, "making %s in the workspace", own);
 	writer->temporary_fd = stage_open_beneath(kept->workspace_fd, own, O_PATH | O_DIRECTORY);
@@ -238,19 +50,24 @@ int stage_writer_begin(struct stage_writer *writer, const struct stage_kept *kep
 					  0;
 }
 
-void stage_writer_end(struct stage_writer *writer)
+int stage_writer_end(struct stage_writer *writer)
 {
-	char own[64];
+	char own[STAGE_OWN_BYTES];
+	int result = 0;
 
 	if (writer->temporary_fd >= 0) {
-		name_own(writer->kept, own);
-		(void)unlinkat(writer->kept->workspace_fd, own, AT_REMOVEDIR);
-		(void)unlinkat(writer->kept->fd, PENDING, 0);
+		stage_own_name(writer->kept, own);
+		if (unlinkat(writer->kept->workspace_fd, own, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			result = -errno;
+		else
+			stage_pending_remove(writer->kept->fd);
 	}
+	stage_undo_log_close(&writer->log);
 	fd_close(&writer->temporary_fd);
 	fd_close(&writer->pending_fd);
 	free(writer->parent);
 	writer->parent = NULL;
+	return result;
 }
 
 /* ---- one item ---- */
@@ -262,7 +79,7 @@ static bool is_for_all(int code)
 	       code == -ENOMEM;
 }
 
-static int fail(struct stage_item *item, int code)
+int stage_writer_fail(struct stage_item *item, int code)
 {
 	if (is_for_all(code)) {
 		item->outcome = STAGE_FAILED;
@@ -307,8 +124,8 @@ static int make_file(struct stage_writer *writer, const struct stage_item *item)
 
 	if (from < 0 || fstat(from, &status) < 0)
 		return from < 0 ? from : -errno;
-	to = openat(writer->temporary_fd, NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
+	to = openat(writer->temporary_fd, STAGE_OWN_NEW,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -errno;
 	result = content_copy(from, to, status.st_size);
@@ -333,7 +150,7 @@ static int make_link(struct stage_writer *writer, const struct stage_item *item)
 	if ((size_t)length == sizeof(target))
 		return -ENAMETOOLONG;
 	target[length] = '\0';
-	return symlinkat(target, writer->temporary_fd, NEW) < 0 ? -errno : 0;
+	return symlinkat(target, writer->temporary_fd, STAGE_OWN_NEW) < 0 ? -errno : 0;
 }
 
 static int make_new(struct stage_writer *writer, const struct stage_item *item)
@@ -344,80 +161,152 @@ static int make_new(struct stage_writer *writer, const struct stage_item *item)
 	case STAGE_LINK:
 		return make_link(writer, item);
 	default:
-		return mkdirat(writer->temporary_fd, NEW, 0700) < 0 ? -errno : 0;
+		return mkdirat(writer->temporary_fd, STAGE_OWN_NEW, 0700) < 0 ? -errno : 0;
 	}
 }
 
-/* -ESTALE: the host was quicker, and has what it had. */
-static int replace(struct stage_writer *writer, const struct stage_item *item, int parent_fd,
-		   const char *name)
+/* Where an object of ours stands by now; false: the host was at it. */
+static bool is_placed(int parent_fd, const char *name, const struct stat *made,
+		      struct stat *ret_placed)
 {
-	struct stat made, replaced;
-	int result;
+	return fstatat(parent_fd, name, ret_placed, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       ret_placed->st_dev == made->st_dev && ret_placed->st_ino == made->st_ino;
+}
 
-	if (fstatat(writer->temporary_fd, NEW, &made, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	result = note(writer, item, made.st_ino);
+/* What is done by now, and the time that says whether the host changes it later. */
+static int done(struct stage_writer *writer, uint64_t number, int parent_fd, const char *name,
+		const struct stat *made)
+{
+	struct stat placed;
+	bool is = made && is_placed(parent_fd, name, made, &placed);
+
+	return stage_undo_log_done(&writer->log, number, is ? &placed : NULL);
+}
+
+/* What was taken out of its place. What has no content and cannot be kept goes. */
+static int let_go(struct stage_writer *writer, uint64_t number, const char *name,
+		  const struct stat *status)
+{
+	int result = S_ISDIR(status->st_mode) || !number ?
+			     -EXDEV :
+			     stage_undo_keep(writer->log.directory_fd, number, writer->temporary_fd,
+					     name);
+
+	return result == -EXDEV ? stage_remove_any(writer->temporary_fd, name) : result;
+}
+
+/* The host has its object again, with another time: that is no change of the host's. */
+static void note_return(struct stage_writer *writer, const struct stage_item *item, uint64_t number,
+			int parent_fd, const char *name)
+{
+	struct stat status;
+
+	/* without that word the next apply shows a conflict */
+	if (number && fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    stage_is_judged(item, &status))
+		(void)stage_undo_log_undone(&writer->log, number, &status);
+}
+
+static int note(struct stage_writer *writer, const struct stage_item *item, uint64_t number,
+		uint64_t new_inode)
+{
+	const struct stage_pending pending = { .path = item->path,
+					       .way = STAGE_WAY_APPLY,
+					       .number = number,
+					       .new_inode = new_inode,
+					       .judged = *item };
+
+	return stage_pending_note(writer->pending_fd, &pending);
+}
+
+/* -ESTALE: the host was quicker, and has what it had. */
+static int replace(struct stage_writer *writer, const struct stage_item *item, uint64_t number,
+		   const struct stat *made, int parent_fd, const char *name)
+{
+	struct stat replaced;
+	int result = note(writer, item, number, made->st_ino);
+
 	if (result == 0)
-		result = exchange(writer->temporary_fd, NEW, parent_fd, name);
+		result = stage_exchange(writer->temporary_fd, STAGE_OWN_NEW, parent_fd, name);
 	if (result < 0)
 		return result;
-	if (fstatat(writer->temporary_fd, NEW, &replaced, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(writer->temporary_fd, STAGE_OWN_NEW, &replaced, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	result = is_judged(item, &replaced) ? remove_any(writer->temporary_fd, NEW) : -ESTALE;
-	/* what was replaced cannot be removed now: the next apply does it, by the journal */
-	if (result < 0 && result != -ESTALE && result != -ENOTEMPTY && result != -EEXIST)
+	result = stage_is_judged(item, &replaced) ?
+			 let_go(writer, number, STAGE_OWN_NEW, &replaced) :
+			 -ESTALE;
+	if (result == 0)
+		return 0;
+	/* a directory with something in it comes back, too, and what there is no room to keep */
+	if (stage_exchange(writer->temporary_fd, STAGE_OWN_NEW, parent_fd, name) < 0)
 		return -EIO;
-	/* a directory with something in it comes back, too */
-	if (result < 0 && exchange(writer->temporary_fd, NEW, parent_fd, name) < 0)
-		return -EIO;
+	note_return(writer, item, number, parent_fd, name);
 	return result;
+}
+
+/* It is made; what becomes of it is on the log before it takes its place. */
+static int put(struct stage_writer *writer, const struct stage_item *item)
+{
+	const char *name;
+	int CLEANUP_FD parent_fd =
+		stage_open_parent(writer->kept->workspace_fd, item->path, writer->parent, &name);
+	uint64_t number = 0;
+	struct stat made;
+	int result;
+
+	if (parent_fd < 0)
+		return parent_fd;
+	if (fstatat(writer->temporary_fd, STAGE_OWN_NEW, &made, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	result = stage_undo_log_begin(&writer->log, item, &made, &number);
+	if (result < 0)
+		return result;
+	result = item->before.type == STAGE_NONE ?
+			 fd_rename_free(writer->temporary_fd, STAGE_OWN_NEW, parent_fd, name) :
+			 replace(writer, item, number, &made, parent_fd, name);
+	return result < 0 ? result : done(writer, number, parent_fd, name, &made);
 }
 
 int stage_writer_put(struct stage_writer *writer, struct stage_item *item)
 {
-	const char *name;
-	int CLEANUP_FD parent_fd = -1;
 	int result = make_new(writer, item);
 
-	if (result == 0) {
-		parent_fd = stage_open_parent(writer->kept->workspace_fd, item->path,
-					      writer->parent, &name);
-		result = parent_fd;
-	}
-	if (result >= 0)
-		result = item->before.type == STAGE_NONE ?
-				 fd_rename_free(writer->temporary_fd, NEW, parent_fd, name) :
-				 replace(writer, item, parent_fd, name);
+	if (result == 0)
+		result = put(writer, item);
 	if (result < 0 && result != -EIO) {
 		/* what failed is ours; the journal goes last */
-		int removed = remove_any(writer->temporary_fd, NEW);
+		int removed = stage_remove_any(writer->temporary_fd, STAGE_OWN_NEW);
 
 		result = removed < 0 ? removed : result;
 	}
-	if (result != -EIO && forget(writer) < 0)
+	if (result != -EIO && stage_pending_forget(writer->pending_fd) < 0)
 		result = -EIO;
 	if (result < 0)
-		return fail(item, result);
+		return stage_writer_fail(item, result);
 	item->outcome = STAGE_APPLIED;
 	return 0;
 }
 
-static int move_away(struct stage_writer *writer, const struct stage_item *item, int parent_fd,
-		     const char *name)
+static int move_away(struct stage_writer *writer, const struct stage_item *item, uint64_t number,
+		     int parent_fd, const char *name)
 {
 	struct stat removed;
-	int result = note(writer, item, 0);
+	int result = note(writer, item, number, 0);
 
 	if (result == 0)
-		result = fd_rename_free(parent_fd, name, writer->temporary_fd, OLD);
+		result = fd_rename_free(parent_fd, name, writer->temporary_fd, STAGE_OWN_OLD);
 	if (result < 0)
 		return result;
-	if (fstatat(writer->temporary_fd, OLD, &removed, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(writer->temporary_fd, STAGE_OWN_OLD, &removed, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (is_judged(item, &removed))
-		return remove_any(writer->temporary_fd, OLD) < 0 ? -EIO : 0;
-	return fd_rename_free(writer->temporary_fd, OLD, parent_fd, name) < 0 ? -EIO : -ESTALE;
+	result = stage_is_judged(item, &removed) ? let_go(writer, number, STAGE_OWN_OLD, &removed) :
+						   -ESTALE;
+	if (result == 0)
+		return 0;
+	if (fd_rename_free(writer->temporary_fd, STAGE_OWN_OLD, parent_fd, name) < 0)
+		return -EIO;
+	note_return(writer, item, number, parent_fd, name);
+	return result;
 }
 
 int stage_writer_remove(struct stage_writer *writer, struct stage_item *item)
@@ -425,16 +314,21 @@ int stage_writer_remove(struct stage_writer *writer, struct stage_item *item)
 	const char *name;
 	int CLEANUP_FD parent_fd =
 		stage_open_parent(writer->kept->workspace_fd, item->path, writer->parent, &name);
+	uint64_t number = 0;
 	int result = parent_fd;
 
+	if (result >= 0)
+		result = stage_undo_log_begin(&writer->log, item, NULL, &number);
 	if (result >= 0 && item->before.type == STAGE_DIRECTORY)
 		result = unlinkat(parent_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 	else if (result >= 0)
-		result = move_away(writer, item, parent_fd, name);
-	if (result != -EIO && forget(writer) < 0)
+		result = move_away(writer, item, number, parent_fd, name);
+	if (result >= 0)
+		result = done(writer, number, parent_fd, name, NULL);
+	if (result != -EIO && stage_pending_forget(writer->pending_fd) < 0)
 		result = -EIO;
 	if (result < 0)
-		return fail(item, result);
+		return stage_writer_fail(item, result);
 	item->outcome = STAGE_APPLIED;
 	return 0;
 }
@@ -444,18 +338,23 @@ int stage_writer_set_mode(struct stage_writer *writer, struct stage_item *item)
 	int CLEANUP_FD fd = stage_open_path(writer->kept->workspace_fd, item->path, O_PATH);
 	mode_t kept = item->after.type == STAGE_DIRECTORY ? 01777 : 0777;
 	struct stat status;
+	uint64_t number = 0;
 	int result = fd < 0 ? fd : fstat(fd, &status) < 0 ? -errno : 0;
 
 	/* of one that was made here the judgement knows nothing */
-	if (result == 0 && item->kind == STAGE_MODE && !is_judged(item, &status))
+	if (result == 0 && item->kind == STAGE_MODE && !stage_is_judged(item, &status))
 		result = -ESTALE;
 	if (result == 0 && (item->after.type == STAGE_DIRECTORY ? !S_ISDIR(status.st_mode) :
 								  !S_ISREG(status.st_mode)))
 		result = -ESTALE;
+	if (result == 0 && item->kind == STAGE_MODE)
+		result = stage_undo_log_begin(&writer->log, item, &status, &number);
 	if (result == 0)
 		result = fd_set_mode(fd, item->after.mode & kept);
+	if (result == 0)
+		result = stage_undo_log_done(&writer->log, number, NULL);
 	if (result < 0)
-		return fail(item, result);
+		return stage_writer_fail(item, result);
 	item->outcome = STAGE_APPLIED;
 	return 0;
 }

@@ -162,15 +162,15 @@ bool stage_store_has_changes(int task_fd)
 	return has_names(task_fd, PLAN_STAGE_LAYERS "/upper") || stage_store_has_git(task_fd);
 }
 
-static int open_stages(int state_fd, bool makes)
+static int open_shelf(int state_fd, const char *shelf, bool makes)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(state_fd, STAGE_STORE_DIRECTORY, flags);
+	int fd = openat(state_fd, shelf, flags);
 
 	if (fd < 0 && errno == ENOENT && makes) {
-		if (mkdirat(state_fd, STAGE_STORE_DIRECTORY, 0700) < 0 && errno != EEXIST)
+		if (mkdirat(state_fd, shelf, 0700) < 0 && errno != EEXIST)
 			return -errno;
-		fd = openat(state_fd, STAGE_STORE_DIRECTORY, flags);
+		fd = openat(state_fd, shelf, flags);
 	}
 	return fd < 0 ? -errno : fd;
 }
@@ -202,7 +202,7 @@ static void note_origins(int task_fd, const char *workspace)
 
 int stage_store_keep(int state_fd, int tasks_fd, int task_fd, const struct stage_about *about)
 {
-	int CLEANUP_FD stages = open_stages(state_fd, true);
+	int CLEANUP_FD stages = open_shelf(state_fd, STAGE_STORE_DIRECTORY, true);
 
 	if (stages < 0)
 		return stages;
@@ -245,11 +245,11 @@ static void open_workspace(struct stage_kept *kept)
 	kept->workspace_fd = fd;
 }
 
-int stage_store_open(int state_fd, const char *task, enum stage_store_use use, struct arena *arena,
-		     struct stage_kept *ret_kept)
+int stage_store_open(int state_fd, const char *shelf, const char *task, enum stage_store_use use,
+		     struct arena *arena, struct stage_kept *ret_kept)
 {
 	struct stage_kept CLEANUP_STAGE_KEPT kept = STAGE_KEPT_NONE;
-	int CLEANUP_FD stages = open_stages(state_fd, false);
+	int CLEANUP_FD stages = open_shelf(state_fd, shelf, false);
 	int result;
 
 	if (stages < 0)
@@ -289,11 +289,12 @@ static int by_text(const void *left, const void *right)
 	return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-int stage_store_list(int state_fd, struct arena *arena, const char ***ret_tasks, size_t *ret_count)
+int stage_store_list(int state_fd, const char *shelf, struct arena *arena, const char ***ret_tasks,
+		     size_t *ret_count)
 {
 	struct directory CLEANUP_DIRECTORY directory;
 	const char **tasks = arena_array(arena, STAGE_STORE_LIMIT, sizeof(*tasks)), *name;
-	int fd = open_stages(state_fd, false);
+	int fd = open_shelf(state_fd, shelf, false);
 	size_t count = 0;
 
 	if (!tasks)
@@ -315,9 +316,9 @@ int stage_store_list(int state_fd, struct arena *arena, const char ***ret_tasks,
 }
 
 /* Under another name first, so that no half of one is ever taken for a stage. */
-int stage_store_remove(int state_fd, const char *task)
+int stage_store_remove(int state_fd, const char *shelf, const char *task)
 {
-	int CLEANUP_FD stages = open_stages(state_fd, false);
+	int CLEANUP_FD stages = open_shelf(state_fd, shelf, false);
 	struct directory CLEANUP_DIRECTORY directory;
 	char gone[sizeof(GONE) + ACTION_ID_BYTES];
 	const char *name;
@@ -334,4 +335,70 @@ int stage_store_remove(int state_fd, const char *task)
 		if (strncmp(name, GONE, sizeof(GONE) - 1) == 0)
 			directory_remove_tree(stages, name);
 	return result;
+}
+
+/* ---- what was applied ---- */
+
+/* Unless another process is at it: then it stays. */
+static void remove_applied(int state_fd, int applied_fd, const char *task)
+{
+	int CLEANUP_FD fd =
+		openat(applied_fd, task, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && lock(fd, STAGE_STORE_CHANGE) == 0)
+		(void)!stage_store_remove(state_fd, STAGE_STORE_APPLIED, task);
+}
+
+/* The one that came here first; a rename sets this time. */
+static const char *find_oldest(int applied_fd, const char *const *tasks, size_t count)
+{
+	const char *oldest = NULL;
+	int64_t oldest_ns = INT64_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		struct stat status;
+
+		if (fstatat(applied_fd, tasks[i], &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    file_ns(status.st_ctim) < oldest_ns) {
+			oldest = tasks[i];
+			oldest_ns = file_ns(status.st_ctim);
+		}
+	}
+	return oldest;
+}
+
+static void make_room(int state_fd, int applied_fd)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	const char **tasks, *oldest;
+	size_t count = 0;
+
+	if (stage_store_list(state_fd, STAGE_STORE_APPLIED, &arena, &tasks, &count) < 0)
+		return;
+	for (size_t more = count; more >= STAGE_STORE_LIMIT_APPLIED; more--) {
+		oldest = find_oldest(applied_fd, tasks, count);
+		if (oldest)
+			remove_applied(state_fd, applied_fd, oldest);
+	}
+}
+
+int stage_store_retire(int state_fd, const char *task)
+{
+	int CLEANUP_FD stages = open_shelf(state_fd, STAGE_STORE_DIRECTORY, false);
+	int CLEANUP_FD applied = open_shelf(state_fd, STAGE_STORE_APPLIED, true);
+
+	if (stages < 0 || applied < 0)
+		return stages < 0 ? stages : applied;
+	make_room(state_fd, applied);
+	return fd_rename_free(stages, task, applied, task);
+}
+
+int stage_store_return(int state_fd, const char *task)
+{
+	int CLEANUP_FD applied = open_shelf(state_fd, STAGE_STORE_APPLIED, false);
+	int CLEANUP_FD stages = open_shelf(state_fd, STAGE_STORE_DIRECTORY, true);
+
+	if (stages < 0 || applied < 0)
+		return stages < 0 ? stages : applied;
+	return fd_rename_free(applied, task, stages, task);
 }

@@ -7,6 +7,9 @@
  *   <state>/stages/<task>/git/         the layers of git directories, with what landing them takes
  *   <state>/stages/<task>/renamed      what the task renamed (workspace/stage_origin.h)
  *   <state>/stages/<task>/pending      what an apply is in the middle of (workspace/stage_apply.h)
+ *   <state>/stages/<task>/undo/        what was applied of it, and what that took the place of
+ *                                      (workspace/stage_undo.h)
+ *   <state>/applied/<task>/            the same when all of it was applied: for an undo alone
  *
  * It is the task's directory, renamed: what is kept survives the kill of any process, since a task
  * whose supervisor died is found by the next start and kept as well. Whoever reads or changes a
@@ -22,6 +25,9 @@ struct arena;
 struct error;
 
 #define STAGE_STORE_DIRECTORY "stages"
+#define STAGE_STORE_APPLIED "applied"
+/* Of those; the oldest go when one more comes. */
+#define STAGE_STORE_LIMIT_APPLIED 32u
 
 struct stage_about {
 	const char *task;
@@ -70,11 +76,12 @@ enum stage_store_use {
 };
 
 /*
- * -EBUSY: another process is at it; -ENOENT; -EBADMSG: it is damaged, fd is open where it could be
+ * shelf: STAGE_STORE_DIRECTORY or STAGE_STORE_APPLIED, in all of these. -EBUSY: another process is
+ * at it; -ENOENT; -EBADMSG: it is damaged, fd is open where it could be
  * locked, so that it can be dropped all the same.
  */
-int stage_store_open(int state_fd, const char *task, enum stage_store_use use, struct arena *arena,
-		     struct stage_kept *ret_kept);
+int stage_store_open(int state_fd, const char *shelf, const char *task, enum stage_store_use use,
+		     struct arena *arena, struct stage_kept *ret_kept);
 
 void stage_store_close(struct stage_kept *kept);
 
@@ -84,7 +91,13 @@ void stage_store_close(struct stage_kept *kept);
 #define STAGE_STORE_LIMIT 4096u
 
 /* The names, sorted, in the arena. */
-int stage_store_list(int state_fd, struct arena *arena, const char ***ret_tasks, size_t *ret_count);
+int stage_store_list(int state_fd, const char *shelf, struct arena *arena, const char ***ret_tasks,
+		     size_t *ret_count);
 
 /* Removes it, locked for a change; what a kill leaves of it is removed by the next. */
-int stage_store_remove(int state_fd, const char *task) __attribute__((warn_unused_result));
+int stage_store_remove(int state_fd, const char *shelf, const char *task)
+	__attribute__((warn_unused_result));
+
+/* From one shelf to the other, locked for a change. */
+int stage_store_retire(int state_fd, const char *task) __attribute__((warn_unused_result));
+int stage_store_return(int state_fd, const char *task) __attribute__((warn_unused_result));

@@ -449,12 +449,12 @@ def sample(found, seed):
     return sorted(draw.sample(found, min(SAMPLE, len(found))))
 
 
-def inject(live, injector, call, code):
+def inject(live, injector, call, code, *more):
     process, nth, number = call
     note = live.base / "hit"
     note.write_text("")
     words = map(str, ("fail", process, nth, number, code, note, "--"))
-    ran = live.verb("apply", prefix=[injector, *words])
+    ran = live.verb("apply", *more, prefix=[injector, *words])
     return ran, note.read_text().startswith("hit")
 
 
