@@ -544,6 +544,7 @@ static int bind_policies(struct maker *maker)
 	if (result < 0)
 		return result;
 	effective->binding = binding;
+	effective->proposal = adopt_look(binding->layers.store, maker->root.path, maker->arena);
 	effective->unrecorded = binding->request.unrecorded;
 	maker->request = &binding->request;
 	return 0;

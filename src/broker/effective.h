@@ -15,6 +15,7 @@
 #include "policy/policy.h"
 #include "workspace/git_find.h"
 #include "workspace/host.h"
+#include "workspace/policy_adopt.h"
 #include "workspace/secret_find.h"
 
 #include <stdbool.h>
@@ -77,6 +78,7 @@ struct effective {
 	char hash[SHA256_HEX_BYTES];
 	const struct binding *binding; /* NULL before it was made */
 	bool unrecorded;	       /* --no-trace, or by a policy */
+	enum adopt_proposal proposal;  /* of the workspace, which nothing here was read from */
 	struct plan plan;
 	struct git_found git; /* the git directories that the box covers */
 	struct secret_found secrets;

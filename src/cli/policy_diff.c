@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cli/policy_name.h"
+#include "cli/policy_tell.h"
 #include "policy/compare.h"
 
 enum { OPTION_JSON };
@@ -24,36 +25,9 @@ static int take(void *context, const struct option *option, const char *value, s
 	return 0;
 }
 
-static void print_half(const struct differences *differences, const char *name, bool allows,
-		       struct buffer *buffer)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < differences->count; i++) {
-		const struct difference *row = &differences->rows[i];
-
-		if (row->allows != allows)
-			continue;
-		if (!any) {
-			buffer_visible(buffer, name);
-			buffer_text(buffer, allows ? " newly allows:\n" : " newly denies:\n");
-		}
-		any = true;
-		buffer_text(buffer, "  ");
-		buffer_visible(buffer, row->text);
-		if (row->rule.id) {
-			buffer_text(buffer, " [");
-			rule_print(&row->rule, buffer);
-			buffer_text(buffer, "]");
-		}
-		buffer_text(buffer, "\n");
-	}
-}
-
 static void print_text(const struct differences *differences, char **names, struct buffer *buffer)
 {
-	print_half(differences, names[1], true, buffer);
-	print_half(differences, names[1], false, buffer);
+	policy_tell(differences, names[1], buffer);
 	if (differences->count)
 		return;
 	buffer_visible(buffer, names[1]);

@@ -3,6 +3,7 @@
 
 #include "cli/options.h"
 
+extern const struct verb verb_policy_adopt;
 extern const struct verb verb_policy_check;
 extern const struct verb verb_policy_show;
 extern const struct verb verb_policy_diff;

@@ -298,3 +298,15 @@ void request_tell_unlanded(const struct effective *effective)
 	if (!text.failed)
 		(void)fd_write_all(STDERR_FILENO, text.data, text.length);
 }
+
+void request_tell_proposal(const struct effective *effective)
+{
+	if (effective->proposal == ADOPT_NEW)
+		complain(ADOPT_NAME
+			 " proposes a policy, which is not in force; `bawn policy adopt` "
+			 "shows it");
+	else if (effective->proposal == ADOPT_CHANGED)
+		complain(ADOPT_NAME
+			 " is not what was adopted, and that goes on; `bawn policy adopt` "
+			 "shows what is new");
+}

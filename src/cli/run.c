@@ -224,6 +224,8 @@ static int run_command(struct run *run, int argc, char **argv)
 	if (outcome < 0)
 		return refuse(run, failure, &effective, argv, &denials, &error);
 	request_tell_unlanded(&effective);
+	if (!run->quiet)
+		request_tell_proposal(&effective);
 	(void)supervise(
 		&(struct supervise_options){ .effective = &effective,
 					     .action = &action,

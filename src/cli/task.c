@@ -336,10 +336,11 @@ static void serve(struct task_verb *task, struct birth *birth)
 	}
 	if (result == 0)
 		result = request_record(&effective, NULL, &recorder, &live.sink, &error);
-	if (result == 0)
+	if (result == 0) {
 		request_tell_unlanded(&effective);
-	if (result == 0)
+		request_tell_proposal(&effective);
 		result = live_serve(&live, &error);
+	}
 	if (result < 0 && birth->fd >= 0)
 		say_refusal(birth, failure, &denials, &error);
 	if (result < 0 && failure == EFFECTIVE_DENIED)
