@@ -23,13 +23,58 @@ struct arena_block {
 	unsigned char data[];
 };
 
+/* Small blocks that no arena has. They stay: there are never more than were in use at once. */
+#define SMALL_BLOCKS 4u
+static struct arena_block *small_blocks;
+
+static bool is_small(const struct arena_block *block)
+{
+	return block->capacity == ARENA_SMALL_BYTES - sizeof(*block);
+}
+
+static void *map(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static struct arena_block *take_small(void)
+{
+	struct arena_block *block = small_blocks;
+	char *memory = block ? NULL : map(SMALL_BLOCKS * ARENA_SMALL_BYTES);
+
+	for (unsigned i = 0; memory && i < SMALL_BLOCKS; i++) {
+		block = (struct arena_block *)(void *)(memory + i * ARENA_SMALL_BYTES);
+		block->previous = small_blocks;
+		small_blocks = block;
+	}
+	if (block)
+		small_blocks = block->previous;
+	return block;
+}
+
+/* Nothing of what it held stays in it. */
+static void give_back(struct arena_block *block)
+{
+	if (!is_small(block)) {
+		(void)munmap(block, sizeof(*block) + block->capacity);
+		return;
+	}
+	memset(block->data, 0, block->used);
+	block->used = 0;
+	block->previous = small_blocks;
+	small_blocks = block;
+}
+
 static void *fail(struct arena *arena)
 {
 	arena->failed = true;
 	return NULL;
 }
 
-/* A mapping of its own, zeroed by the kernel. */
+/* Zeroed, by the kernel or when it was given back. */
 static struct arena_block *add_block(struct arena *arena, size_t bytes)
 {
 	size_t least = arena->last	  ? BLOCK_BYTES :
@@ -40,9 +85,10 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
 
 	if (total < least)
 		total = least;
-	block = mmap(NULL, total, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (block == MAP_FAILED)
+	if (total <= ARENA_SMALL_BYTES)
+		total = ARENA_SMALL_BYTES;
+	block = total == ARENA_SMALL_BYTES ? take_small() : map(total);
+	if (!block)
 		return NULL;
 	block->previous = arena->last;
 	block->capacity = total - sizeof(*block);
@@ -136,7 +182,7 @@ void arena_reset(struct arena *arena)
 		struct arena_block *block = arena->last;
 
 		arena->last = block->previous;
-		(void)munmap(block, sizeof(*block) + block->capacity);
+		give_back(block);
 	}
 	if (arena->last) {
 		memset(arena->last->data, 0, arena->last->used);
@@ -152,7 +198,7 @@ void arena_free(struct arena *arena)
 		struct arena_block *block = arena->last;
 
 		arena->last = block->previous;
-		(void)munmap(block, sizeof(*block) + block->capacity);
+		give_back(block);
 	}
 	*arena = (struct arena){ 0 };
 }

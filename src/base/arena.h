@@ -13,6 +13,12 @@
 /* What a hostile tree of globs, arguments and environment could make us hold at the most. */
 #define ARENA_LIMIT_BYTES (64u * 1024 * 1024)
 
+/*
+ * A first block of at most this is taken from few pages that are mapped together and given back to
+ * them: to map and unmap one of its own costs as much as fifty small system calls.
+ */
+#define ARENA_SMALL_BYTES 16384u
+
 struct arena_block;
 
 struct arena {

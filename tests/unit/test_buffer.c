@@ -123,6 +123,31 @@ static void arena_memory(void **state)
 	assert_false(arena_failed(&arena));
 }
 
+/* What was given back comes again, with nothing in it of who had it. */
+static void small_blocks_come_again(void **state)
+{
+	struct arena first = { .first_bytes = 1 }, other = { .first_bytes = ARENA_SMALL_BYTES };
+	unsigned char *memory = arena_allocate(&first, 3000), *others;
+
+	(void)state;
+	assert_non_null(memory);
+	memset(memory, 0xff, 3000);
+	others = arena_allocate(&other, 100);
+	assert_non_null(others);
+	assert_true(others + 100 <= memory || others >= memory + 3000);
+	arena_free(&first);
+	first.first_bytes = 1;
+	assert_ptr_equal(arena_allocate(&first, 3000), memory);
+	for (size_t i = 0; i < 3000; i++)
+		assert_int_equal(memory[i], 0);
+	/* more than one holds: the next is none of them */
+	assert_non_null(arena_allocate(&first, ARENA_SMALL_BYTES));
+	arena_reset(&first);
+	assert_ptr_equal(arena_allocate(&first, 1), memory);
+	arena_free(&first);
+	arena_free(&other);
+}
+
 static void arena_limits(void **state)
 {
 	CLEANUP_ARENA struct arena arena = { 0 };
@@ -289,12 +314,13 @@ static void utf8_hidden(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(buffer_grows), cmocka_unit_test(buffer_latches),
-		cmocka_unit_test(buffer_limit), cmocka_unit_test(visible),
-		cmocka_unit_test(arena_memory), cmocka_unit_test(arena_limits),
-		cmocka_unit_test(arena_pushes), cmocka_unit_test(errors),
-		cmocka_unit_test(errors_cut),	cmocka_unit_test(utf8_all_points),
-		cmocka_unit_test(utf8_invalid), cmocka_unit_test(utf8_hidden),
+		cmocka_unit_test(buffer_grows),	   cmocka_unit_test(buffer_latches),
+		cmocka_unit_test(buffer_limit),	   cmocka_unit_test(visible),
+		cmocka_unit_test(arena_memory),	   cmocka_unit_test(small_blocks_come_again),
+		cmocka_unit_test(arena_limits),	   cmocka_unit_test(arena_pushes),
+		cmocka_unit_test(errors),	   cmocka_unit_test(errors_cut),
+		cmocka_unit_test(utf8_all_points), cmocka_unit_test(utf8_invalid),
+		cmocka_unit_test(utf8_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
