@@ -16,16 +16,6 @@ enum state { STATE_BEGIN, STATE_LISTING, STATE_PENDING, STATE_LEAVING, STATE_END
 /* Behind each pending name and its NUL: its length (two bytes) and its tag. */
 #define TRAILER_BYTES 3u
 
-struct walk_level {
-	int fd; /* -1: closed meanwhile, its identity below */
-	uint64_t device, inode;
-	size_t name; /* where its name lies among the pending ones */
-	size_t base; /* where those of its own directories begin */
-	mode_t mode; /* what it gets back */
-	bool is_unlocked;
-	unsigned char tag;
-};
-
 static struct walk_level *top(const struct walk *walk)
 {
 	return &walk->levels[walk->depth];
@@ -49,18 +39,30 @@ static enum walk_event stop(struct walk *walk, int code)
 	return WALK_END;
 }
 
+static bool is_first(const struct walk *walk)
+{
+	return walk->levels == walk->first_levels;
+}
+
 static int make_room(struct walk *walk, unsigned depth)
 {
-	size_t room = walk->level_room ? walk->level_room * 2 : WALK_KEEP;
+	size_t room = walk->level_room * 2;
 	struct walk_level *levels;
 
 	if (depth >= WALK_LIMIT_DEPTH)
 		return -E2BIG;
 	if (depth < walk->level_room)
 		return 0;
-	levels = reallocarray(walk->levels, room, sizeof(*levels));
+	if (!walk->levels) {
+		walk->levels = walk->first_levels;
+		walk->level_room = WALK_FIRST;
+		return 0;
+	}
+	levels = reallocarray(is_first(walk) ? NULL : walk->levels, room, sizeof(*levels));
 	if (!levels)
 		return -ENOMEM;
+	if (is_first(walk))
+		memcpy(levels, walk->first_levels, sizeof(walk->first_levels));
 	walk->levels = levels;
 	walk->level_room = room;
 	return 0;
@@ -375,7 +377,8 @@ void walk_end(struct walk *walk)
 			(void)fchmod(level->fd, level->mode);
 		fd_close(&level->fd);
 	}
-	free(walk->levels);
+	if (!is_first(walk))
+		free(walk->levels);
 	walk->levels = NULL;
 	buffer_free(&walk->pending);
 	walk->fd = -1;

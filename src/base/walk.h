@@ -22,11 +22,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct arena;
 
 /* Trees that people make are not as deep; a process may have 1,024 descriptors. */
 #define WALK_KEEP 64u
+/* So many lie in the walk itself, which must not be moved once it has begun. */
+#define WALK_FIRST 8u
 /* 3 MiB of memory; a path is as long as its directories are deep, at least twice. */
 #define WALK_LIMIT_DEPTH 65536u
 /* Some seconds of time; a tree of a million files is one that people have. */
@@ -40,7 +43,15 @@ enum walk_event {
 	WALK_END,
 };
 
-struct walk_level;
+struct walk_level {
+	int fd; /* -1: closed meanwhile, its identity below */
+	uint64_t device, inode;
+	size_t name; /* where its name lies among the pending ones */
+	size_t base; /* where those of its own directories begin */
+	mode_t mode; /* what it gets back */
+	bool is_unlocked;
+	unsigned char tag;
+};
 
 struct walk {
 	int fd;		    /* the directory; borrowed by whoever looks */
@@ -57,8 +68,9 @@ struct walk {
 
 	/* the walk's own */
 	struct directory directory;
-	struct walk_level *levels;
+	struct walk_level *levels; /* the first ones, or memory of its own */
 	size_t level_room;
+	struct walk_level first_levels[WALK_FIRST];
 	struct buffer pending;
 	uint32_t uid;
 	unsigned char state;

@@ -21,6 +21,7 @@
 #define LIMIT_BYTES (32u * 1024 * 1024)
 /* A look through a tree of a million files at the start, on a file system without stamps. */
 #define LIMIT_KNOWN 1000000u
+#define FEW_KNOWN 1024u
 
 /* Behind it: the body, of which this is the length and the digest. */
 struct head {
@@ -100,7 +101,10 @@ void sweeping_file_boot(char ret_boot[static SWEEPING_BOOT_BYTES])
 
 int sweeping_file_write(int task_fd, const struct sweeping_kept *kept)
 {
-	struct buffer CLEANUP_BUFFER buffer = { 0 };
+	struct arena CLEANUP_ARENA arena = { .first_bytes = ARENA_SMALL_BYTES };
+	/* most starts have little to keep; an arena is no place for a text that grows long */
+	bool is_short = kept->sweep.known_count <= FEW_KNOWN;
+	struct buffer CLEANUP_BUFFER buffer = { .arena = is_short ? &arena : NULL };
 	int CLEANUP_FD fd =
 		openat(task_fd, SWEEPING_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct head head = { 0 };

@@ -336,16 +336,23 @@ static int spawn_action(struct enter_task *task, struct entering *entering)
 	return 0;
 }
 
+#define FEW_WORDS 16u
+
 /* From our own memory, shared or copied. */
 static int spawn_with_script(struct enter_task *task, struct entering *entering)
 {
+	/* most commands are short, and the memory of a vfork is ours */
+	char *few[FEW_WORDS + 2] = { NULL };
+	bool is_short = task->action->argc <= FEW_WORDS;
 	int result;
 
-	task->script = calloc(task->action->argc + 2, sizeof(char *));
+	task->script = is_short ? few : calloc(task->action->argc + 2, sizeof(char *));
 	if (!task->script)
 		return error_errno(&entering->error, ENOMEM, "starting the action's process");
 	result = spawn_action(task, entering);
-	free(task->script);
+	if (!is_short)
+		free(task->script);
+	task->script = NULL;
 	return result;
 }
 

@@ -275,8 +275,8 @@ int host_execute(struct box *box, struct error *error)
 
 	for (size_t i = 0; i < plan->count; i++)
 		leases += plan->ops[i].kind == PLAN_LEASE;
-	box->leases = calloc(leases + 1, sizeof(int));
-	if (!box->leases)
+	box->leases = leases ? calloc(leases, sizeof(int)) : NULL;
+	if (leases && !box->leases)
 		return error_errno(error, ENOMEM, "starting a box");
 	for (size_t i = 0; i < plan->count && result == 0; i++) {
 		const struct plan_op *op = &plan->ops[i];

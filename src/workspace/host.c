@@ -10,6 +10,7 @@
 #include <linux/magic.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -110,7 +111,7 @@ static char *ask_getent(struct arena *arena, uint32_t uid)
 /* /home may be a link (to /var/home, for example), or the home itself. */
 static int find_real_home(struct arena *arena, struct host *host, struct error *error)
 {
-	char *real = realpath(host->home, NULL);
+	char room[PATH_MAX], *real = realpath(host->home, room);
 	struct stat status;
 	int result = 0;
 
@@ -124,7 +125,6 @@ static int find_real_home(struct arena *arena, struct host *host, struct error *
 		host->home = NULL;
 	if (result == 0 && host->home && !host->real_home)
 		result = error_errno(error, ENOMEM, "looking at the home %s", host->home);
-	free(real);
 	return result;
 }
 

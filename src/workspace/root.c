@@ -18,16 +18,15 @@
 
 int root_resolve(const char *path, struct arena *arena, const char **ret_path, struct error *error)
 {
-	char *real;
+	char room[PATH_MAX], *real;
 
 	if (strlen(path) >= PATH_LIMIT_BYTES)
 		return error_set(error, ENAMETOOLONG, "%.40s...: the path is longer than %d bytes",
 				 path, PATH_LIMIT_BYTES - 1);
-	real = realpath(path, NULL);
+	real = realpath(path, room);
 	if (!real)
 		return error_errno(error, errno, "%s", path);
 	*ret_path = arena_copy(arena, real);
-	free(real);
 	return *ret_path ? 0 : error_errno(error, ENOMEM, "%s", path);
 }
 
