@@ -2,9 +2,12 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_wall_ns(void);
+/* Another one, by its id (clock_gettime(2)). */
+uint64_t clock_of_ns(clockid_t id);
 
 /* "2026-11-30T12:00:00.123456789Z" and a NUL (RFC 3339, UTC), of the years 1970 to 2554. */
 #define CLOCK_TEXT_BYTES 31

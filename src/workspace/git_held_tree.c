@@ -86,10 +86,7 @@ int git_held_tree_open(int state_fd, const char *task, bool makes)
 /* By the clock that stamps files. */
 static int64_t stamp_ns(void)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+	return (int64_t)clock_of_ns(CLOCK_REALTIME_COARSE);
 }
 
 static int64_t changed_ns(const struct stat *status)

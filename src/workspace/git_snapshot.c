@@ -1,5 +1,6 @@
 #include "workspace/git_snapshot.h"
 
+#include "base/clock.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/directory.h"
@@ -239,12 +240,10 @@ static int take_part(const struct git_cover *cover, struct arena *arena,
 		     struct git_snapshot_part *part, struct error *error)
 {
 	struct take take = { .arena = arena, .root_fd = cover->fd, .part = part };
-	struct timespec now;
 	int result = push(&take, "", PENDING_AREA, 0);
 
 	/* the clock that stamps files has steps of some milliseconds */
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	part->taken_ns = ns_of(now);
+	part->taken_ns = (int64_t)clock_of_ns(CLOCK_REALTIME_COARSE);
 	while (result == 0 && take.pending_count)
 		result = take_directory(&take, take.pending[--take.pending_count]);
 	if (part->count)

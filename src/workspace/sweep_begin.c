@@ -1,5 +1,6 @@
 #include "workspace/sweep_internal.h"
 
+#include "base/clock.h"
 #include "base/arena.h"
 #include "base/directory.h"
 #include "base/error.h"
@@ -174,10 +175,7 @@ static int look_at_top(struct sweep *sweep, struct arena *arena)
 
 static int64_t now_ns(clockid_t clock)
 {
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now);
-	return now.tv_sec * SECOND_NS + now.tv_nsec;
+	return (int64_t)clock_of_ns(clock);
 }
 
 struct sweep_offset sweep_wall_offset(void)
