@@ -12,3 +12,9 @@ void prefault_stack(size_t bytes);
 
 /* Pages that will be written; the range is rounded inwards to whole ones. */
 void prefault_writes(void *start, size_t bytes);
+
+/*
+ * The program's code and tables, as far as they are in memory already. Without it the kernel maps
+ * sixteen pages of a file at each fault, and a start's way leads through most such pieces.
+ */
+void prefault_program(void);

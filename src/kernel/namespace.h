@@ -24,7 +24,8 @@ int namespace_clone(uint64_t flags, struct process *ret_process);
 #define NAMESPACE_STACK_BYTES (128u * 1024)
 
 struct namespace_stack {
-	_Alignas(16) char bytes[NAMESPACE_STACK_BYTES];
+	/* whole pages, so that all that are used are taken at one blow (base/prefault.h) */
+	_Alignas(4096) char bytes[NAMESPACE_STACK_BYTES];
 };
 
 /*

@@ -15,7 +15,7 @@
 /* Paths and lists of fixed size lie on it; 96 KiB are enough today. */
 #define STACK_BYTES (256 * 1024)
 /* What a start writes to. */
-#define STACK_USED_BYTES (32 * 1024)
+#define STACK_USED_BYTES (48 * 1024)
 
 /* The forms that people try first. */
 static bool asks_help(const char *word)
@@ -49,6 +49,7 @@ int main(int argc, char **argv)
 		complain("the limit of the stack is too small; at least: ulimit -s 256");
 		return 125;
 	}
+	prefault_program();
 	prefault_stack(STACK_USED_BYTES);
 	/* a caller that ignores SIGCHLD would keep us from waiting for our children */
 	(void)signal(SIGCHLD, SIG_DFL);

@@ -83,12 +83,30 @@ static void stack_is_there(void **state)
 	assert_int_equal(deep(), 0);
 }
 
+extern const char __executable_start[], edata[];
+
+static void program_is_there(void **state)
+{
+	long before;
+
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip();
+#endif
+	prefault_program();
+	before = faults();
+	for (const volatile char *at = __executable_start; at < edata; at += PAGE)
+		(void)*at;
+	assert_int_equal(faults() - before, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_take_no_fault),
 		cmocka_unit_test(less_than_a_page_is_nothing),
 		cmocka_unit_test(stack_is_there),
+		cmocka_unit_test(program_is_there),
 	};
 
 	return cmocka_run_group_tests_name("prefault", tests, NULL, NULL);
