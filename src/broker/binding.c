@@ -365,7 +365,7 @@ static int copy_request(struct binder *binder)
 	return 0;
 }
 
-int binding_make(const struct host *host, int state_fd, const struct request *request,
+int binding_make(const struct caller *host, int state_fd, const struct request *request,
 		 const char *workspace, struct arena *arena, struct binding *ret_binding,
 		 struct binding_refusal *refusal, struct error *error)
 {

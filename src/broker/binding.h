@@ -34,7 +34,7 @@ struct binding_refusal {
  * -EPERM with the refusal where a policy says no; other errors are of the file, or of what this
  * build lacks (-EOPNOTSUPP). workspace: the real one.
  */
-int binding_make(const struct host *host, int state_fd, const struct request *request,
+int binding_make(const struct caller *host, int state_fd, const struct request *request,
 		 const char *workspace, struct arena *arena, struct binding *ret_binding,
 		 struct binding_refusal *refusal, struct error *error);
 

@@ -35,7 +35,7 @@ struct message;
 #define CLIENT_YOUNG_NS (1000ull * 1000 * 1000)
 
 struct client {
-	struct host host;
+	struct caller host;
 	struct state state; /* owned */
 	/* owned; where sockets may lie: of the session, and of the state directory */
 	struct runtime runtimes[2];

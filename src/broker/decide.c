@@ -47,7 +47,7 @@ static const char *resolve(void *context, const char *path)
 	return real ? arena_format(arena, "%s%s", real, slash) : NULL;
 }
 
-static void begin(struct decision *decision, struct arena *arena, const struct host *host,
+static void begin(struct decision *decision, struct arena *arena, const struct caller *host,
 		  const char *cwd)
 {
 	decision->links.arena = arena;
@@ -127,7 +127,7 @@ static void conclude(struct decision *decision)
 }
 
 void decide_argv(struct decision *decision, struct arena *arena, struct parser *parser,
-		 const struct host *host, const char *cwd, const char *const *argv, size_t argc)
+		 const struct caller *host, const char *cwd, const char *const *argv, size_t argc)
 {
 	begin(decision, arena, host, cwd);
 	if (argc > DECIDE_LIMIT_WORDS)
@@ -139,7 +139,7 @@ void decide_argv(struct decision *decision, struct arena *arena, struct parser *
 }
 
 void decide_shell(struct decision *decision, struct arena *arena, struct parser *parser,
-		  const struct host *host, const char *cwd, const char *text, size_t length)
+		  const struct caller *host, const char *cwd, const char *text, size_t length)
 {
 	begin(decision, arena, host, cwd);
 	read_text(decision, parser, text, length, SIZE_MAX);

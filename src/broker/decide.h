@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 struct arena;
-struct host;
+struct caller;
 
 /* More words than a person could look through are not looked at. */
 #define DECIDE_LIMIT_WORDS 65536u
@@ -35,9 +35,9 @@ struct decision {
  * by the file system as it is now.
  */
 void decide_argv(struct decision *decision, struct arena *arena, struct parser *parser,
-		 const struct host *host, const char *cwd, const char *const *argv, size_t argc);
+		 const struct caller *host, const char *cwd, const char *const *argv, size_t argc);
 void decide_shell(struct decision *decision, struct arena *arena, struct parser *parser,
-		  const struct host *host, const char *cwd, const char *text, size_t length);
+		  const struct caller *host, const char *cwd, const char *text, size_t length);
 
 /* "allow", "ask", "deny" */
 const char *decide_word(enum wanted_judgement verdict);

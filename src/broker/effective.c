@@ -394,7 +394,7 @@ static int add_environment(struct maker *maker)
 /* Who the task is inside: the caller, or for the host's root an identity that is nobody's. */
 static void set_identity(struct maker *maker)
 {
-	const struct host *host = &maker->effective->host;
+	const struct caller *host = &maker->effective->host;
 	struct policy *policy = &maker->policy;
 
 	policy->uid = host->root ? PLAN_ROOT_CALLER_ID : host->uid;

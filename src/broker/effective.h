@@ -69,7 +69,7 @@ struct request {
 };
 
 struct effective {
-	struct host host;
+	struct caller host;
 	struct state state;    /* owned */
 	bool state_is_default; /* no --state-dir */
 	struct policy policy;  /* decoded from blob */

@@ -596,7 +596,7 @@ static const struct {
 	{ "host=", false, ':' },
 };
 
-struct host {
+struct caller {
 	char text[HOST_LIMIT_BYTES + sizeof("[]:65535")];
 	bool plain; /* no dot, no colon */
 };
@@ -634,7 +634,7 @@ static size_t host_length(const char *at, bool *ret_plain)
 }
 
 /* The host at this place, with its port where one is written behind it. */
-static bool host_at(const char *at, char port_mark, struct host *ret_host)
+static bool host_at(const char *at, char port_mark, struct caller *ret_host)
 {
 	size_t length, port = 0;
 	const char *behind;
@@ -658,7 +658,7 @@ static bool host_at(const char *at, char port_mark, struct host *ret_host)
 	return true;
 }
 
-static bool anchored_host(const char *line, struct host *ret_host)
+static bool anchored_host(const char *line, struct caller *ret_host)
 {
 	for (size_t i = 0; i < COUNT(anchors); i++) {
 		const char *at = line;
@@ -674,7 +674,7 @@ static bool anchored_host(const char *line, struct host *ret_host)
 }
 
 /* The host of the first URL that goes out; user and password before an "@" are never repeated. */
-static bool url_host(const char *text, struct host *ret_host)
+static bool url_host(const char *text, struct caller *ret_host)
 {
 	for (const char *at = strstr(text, "://"); at; at = strstr(at + 3, "://")) {
 		const char *host = at + 3;
@@ -690,7 +690,7 @@ static bool url_host(const char *text, struct host *ret_host)
 }
 
 /* `line 1: example.org: Temporary failure in name resolution` */
-static bool leading_host(const char *line, struct host *ret_host)
+static bool leading_host(const char *line, struct caller *ret_host)
 {
 	const char *at = strcasestr(line, ": temporary failure in name resolution");
 	const char *end = at;
@@ -721,7 +721,7 @@ static void report_host(struct search *search, unsigned says, const char *host)
 
 static void search_hosts(struct search *search, const char *line, unsigned says)
 {
-	struct host host;
+	struct caller host;
 
 	if (!anchored_host(line, &host) && !url_host(line, &host) && !leading_host(line, &host)) {
 		search->anonymous |= says & SAYS_NETWORK;
@@ -737,7 +737,7 @@ static void search_curl(struct search *search, const char *line)
 {
 	static const char text[] = "Failed to connect to ";
 	const char *at = strstr(line, text);
-	struct host host;
+	struct caller host;
 
 	if (at && strstr(at, "Couldn't connect to server") &&
 	    host_at(at + strlen(text), ':', &host) && strchr(host.text, ':') &&
@@ -746,7 +746,7 @@ static void search_curl(struct search *search, const char *line)
 }
 
 /* An operand that can only be a host: a URL, USER@HOST or an address. */
-static bool operand_host(const char *operand, struct host *ret_host)
+static bool operand_host(const char *operand, struct caller *ret_host)
 {
 	const char *user = strchr(operand, '@');
 	size_t address = strspn(operand, "0123456789.");
@@ -763,7 +763,7 @@ static bool operand_host(const char *operand, struct host *ret_host)
 static void search_anonymous(struct search *search, const char *const *argv)
 {
 	unsigned says = search->anonymous & SAYS_NETWORK & ~search->named;
-	struct host host = { .text = "" };
+	struct caller host = { .text = "" };
 
 	if (!says)
 		return;

@@ -75,7 +75,7 @@ static int open_session(struct arena *arena, uint32_t uid)
 	return fd >= 0 && check_own(fd, uid) == 0 ? TAKE_FD(fd) : -1;
 }
 
-int runtime_open(const struct host *host, const struct state *state, bool is_default,
+int runtime_open(const struct caller *host, const struct state *state, bool is_default,
 		 enum runtime_use use, struct arena *arena, struct runtime *ret_runtime,
 		 struct error *error)
 {

@@ -15,7 +15,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 struct state;
 
 /* At most this many leftovers are looked at per call, as for STATE_REAP_LIMIT. */
@@ -37,7 +37,7 @@ struct runtime {
  * is_default: the state directory is the default one (no --state-dir). -ENOENT: missing (LOOK);
  * -EPERM, -ENOTDIR: foreign, open to others, a link, with a message that names it and the remedy.
  */
-int runtime_open(const struct host *host, const struct state *state, bool is_default,
+int runtime_open(const struct caller *host, const struct state *state, bool is_default,
 		 enum runtime_use use, struct arena *arena, struct runtime *ret_runtime,
 		 struct error *error) __attribute__((warn_unused_result));
 

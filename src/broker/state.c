@@ -73,7 +73,7 @@ static const char *real_path(struct arena *arena, int fd)
 	return path_is_clean(path) ? arena_copy(arena, path) : NULL;
 }
 
-int state_open(const struct host *host, const char *path, struct arena *arena,
+int state_open(const struct caller *host, const char *path, struct arena *arena,
 	       struct state *ret_state, struct error *error)
 {
 	struct state state = STATE_NONE;

@@ -23,7 +23,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 struct state {
 	const char *path; /* clean, real */
@@ -41,7 +41,7 @@ struct state {
  * Opens (and makes) the directory; path NULL: the default below the home of the password
  * database. Refuses one that is a link, not a directory, not the caller's own or open to others.
  */
-int state_open(const struct host *host, const char *path, struct arena *arena,
+int state_open(const struct caller *host, const char *path, struct arena *arena,
 	       struct state *ret_state, struct error *error);
 
 /* After a refusal: removes an empty directory that state_open() made, so that none stays behind. */

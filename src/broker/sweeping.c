@@ -376,7 +376,7 @@ static void tell_held(const char *task, uint64_t count, struct error *error)
 }
 
 /* Looks, lands, settles, as at the end of a task. */
-static int take_over(const struct host *host, const struct state *state, int task_fd,
+static int take_over(const struct caller *host, const struct state *state, int task_fd,
 		     struct sweeping_kept *kept, struct arena *arena, struct error *error)
 {
 	struct sweep_order order = { .sweep = &kept->sweep,
@@ -427,7 +427,7 @@ static int go_without(const struct state *state, const char *task, int task_fd, 
 	return result;
 }
 
-int sweeping_resume(const struct host *host, const struct state *state, const char *task,
+int sweeping_resume(const struct caller *host, const struct state *state, const char *task,
 		    struct error *error)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };

@@ -23,7 +23,7 @@
 
 struct effective;
 struct error;
-struct host;
+struct caller;
 struct state;
 
 struct sweeping {
@@ -86,5 +86,5 @@ void sweeping_end(struct sweeping *sweeping);
  * For the directory of a task whose supervisor died: looks, lands (landing_resume()), settles.
  * Returns as landing_resume() does.
  */
-int sweeping_resume(const struct host *host, const struct state *state, const char *task,
+int sweeping_resume(const struct caller *host, const struct state *state, const char *task,
 		    struct error *error);

@@ -47,7 +47,7 @@ struct caches {
 	const char *state_path;
 	bool has_json, is_all, is_yes;
 	struct arena arena;
-	struct host host;
+	struct caller host;
 	struct state state;
 	struct cache_entry *entries;
 	size_t count;

@@ -290,7 +290,7 @@ static int doctor_verb(int argc, char **argv)
 	struct error error = ERROR_NONE, refusal = ERROR_NONE;
 	struct probe_report report;
 	struct holding holding;
-	struct host host;
+	struct caller host;
 	char directory[4096];
 	bool json = false;
 	int first = options_parse(&verb_doctor, argc, argv, take, &json, &error);
@@ -301,7 +301,7 @@ static int doctor_verb(int argc, char **argv)
 	}
 	if (host_gather(&arena, &host, &refusal) < 0)
 		/* of this caller no box is made, whatever the kernel permits */
-		host = (struct host){ .uid = geteuid(), .gid = getegid() };
+		host = (struct caller){ .uid = geteuid(), .gid = getegid() };
 	probe_run(&(struct probe_subject){ .host_root = host.root,
 					   .uid = host.uid,
 					   .gid = host.gid,

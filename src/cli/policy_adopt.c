@@ -38,7 +38,7 @@ struct adopting {
 	struct arena *arena;
 	const char *workspace_option, *state_path;
 	bool is_yes, drops;
-	struct host host;
+	struct caller host;
 	struct state state; /* owned */
 	struct root root;
 	struct policy_layers layers; /* as they are now */

@@ -117,7 +117,7 @@ static void print_json(const struct checking *checking, struct buffer *buffer)
 }
 
 /* Whether a run from here would refuse it for its place. */
-static void look_at_place(struct checking *checking, const struct host *host)
+static void look_at_place(struct checking *checking, const struct caller *host)
 {
 	struct error ignored = ERROR_NONE;
 	struct root root;
@@ -131,7 +131,7 @@ static void look_at_place(struct checking *checking, const struct host *host)
 static int check(struct checking *checking, struct buffer *text)
 {
 	struct error error = ERROR_NONE;
-	struct host host;
+	struct caller host;
 	int result = host_gather(checking->arena, &host, &error);
 
 	if (result == 0)

@@ -201,7 +201,7 @@ static int decide(const struct deciding *deciding, struct arena *arena, const ch
 	struct parser CLEANUP_PARSER parser = PARSER_NONE;
 	struct error error = ERROR_NONE;
 	struct decision decision = { 0 };
-	struct host host;
+	struct caller host;
 	const char *cwd = NULL;
 	char *text = NULL;
 	size_t length = 0;

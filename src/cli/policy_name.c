@@ -31,7 +31,7 @@ int policy_name_load(const char *word, struct arena *arena, struct policy_stack 
 	bool is_preset = policy_name_is_preset(word);
 	struct error error = ERROR_NONE;
 	struct document_faults faults = { .count = 0 };
-	struct host host;
+	struct caller host;
 	int result = host_gather(arena, &host, &error);
 
 	if (result == 0)

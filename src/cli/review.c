@@ -57,7 +57,7 @@ struct review {
 	bool has_json, is_yes;
 	struct arena arena;
 	struct arena contents; /* of one thing */
-	struct host host;
+	struct caller host;
 	struct state state;
 	struct item *items;
 	size_t count, bad;

@@ -56,7 +56,7 @@ static int take(void *context, const struct option *option, const char *value, s
 /* The caller's shell is the password database's, as an agent could set a variable. */
 static const char *shell_of(struct arena *arena, struct error *error)
 {
-	struct host host;
+	struct caller host;
 
 	if (host_gather(arena, &host, error) < 0)
 		return NULL;

@@ -37,7 +37,7 @@ struct asked {
 /* The store and what leads to it. */
 struct place {
 	struct arena arena;
-	struct host host;
+	struct caller host;
 	struct state state;
 	struct trace_store store;
 };

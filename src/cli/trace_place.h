@@ -31,7 +31,7 @@ struct trace_file {
 struct trace_place {
 	struct arena arena;   /* of what lives as long as the place */
 	struct arena scratch; /* of one line; trace_place_line() begins it anew */
-	struct host host;
+	struct caller host;
 	struct state state;
 	struct trace_store store;
 	bool is_empty; /* there is no trace yet */

@@ -58,7 +58,7 @@ static const struct {
 };
 
 struct gather {
-	const struct host *host;
+	const struct caller *host;
 	struct home home;
 	struct arena *arena;
 	struct policy *policy;
@@ -216,7 +216,7 @@ static int add_cache(struct gather *gather, size_t index, struct error *error)
 	return 0;
 }
 
-int cache_view(const struct host *host, int state_fd, const char *state_path, struct arena *arena,
+int cache_view(const struct caller *host, int state_fd, const char *state_path, struct arena *arena,
 	       struct policy *policy, struct error *error)
 {
 	struct gather gather = { .host = host,

@@ -20,7 +20,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 struct policy;
 
 /*
@@ -28,7 +28,7 @@ struct policy;
  * policy's home and workspace are set. -EPERM where a layer's directory belongs to somebody else,
  * -ENOTDIR where it is a link or a file.
  */
-int cache_view(const struct host *host, int state_fd, const char *state_path, struct arena *arena,
+int cache_view(const struct caller *host, int state_fd, const char *state_path, struct arena *arena,
 	       struct policy *policy, struct error *error);
 
 /* Whose caches the directory holds that has this name; NULL where that is not on record. */

@@ -164,7 +164,7 @@ int cache_list(int state_fd, struct arena *arena, struct cache_entry **ret_entri
 }
 
 /* A layer goes as a whole, with what a task made of its mode and attributes. */
-static int renew_layer(const struct host *host, int cache_fd, const char *name)
+static int renew_layer(const struct caller *host, int cache_fd, const char *name)
 {
 	uint32_t owner = host->root ? PLAN_ROOT_HOST_ID : host->uid;
 	struct stat status;
@@ -180,7 +180,7 @@ static int renew_layer(const struct host *host, int cache_fd, const char *name)
 	return 0;
 }
 
-int cache_discard(const struct host *host, int state_fd, const struct cache_entry *entry,
+int cache_discard(const struct caller *host, int state_fd, const struct cache_entry *entry,
 		  struct error *error)
 {
 	static const char *const layers[] = { "upper", "work" };

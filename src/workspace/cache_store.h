@@ -13,7 +13,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 /* Of one layer at most this many names are counted; with more the count is a part. */
 #define CACHE_LIMIT_NAMES 2000000u
@@ -42,5 +42,5 @@ int cache_list(int state_fd, struct arena *arena, struct cache_entry **ret_entri
  * Empties a layer, and leaves it as a new one. -EBUSY where a box uses it; where something could
  * not be removed, the error names the directory that it lies in.
  */
-int cache_discard(const struct host *host, int state_fd, const struct cache_entry *entry,
+int cache_discard(const struct caller *host, int state_fd, const struct cache_entry *entry,
 		  struct error *error);

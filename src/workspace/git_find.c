@@ -386,7 +386,7 @@ static int refuse(const struct finder *finder, const struct place *place, const 
 static const char *fault_outside(const struct finder *finder, const char *path, int fd,
 				 const struct stat *status)
 {
-	const struct host *host = finder->look.host;
+	const struct caller *host = finder->look.host;
 	const char *danger = danger_of_path(path, PATH_WRITE, host->real_home, finder->state_path);
 
 	if (danger)
@@ -646,7 +646,7 @@ static int protect_settings(struct finder *finder, int fd)
 	return result;
 }
 
-int git_find(const struct host *host, const char *state_path, struct arena *arena,
+int git_find(const struct caller *host, const char *state_path, struct arena *arena,
 	     struct policy *policy, struct git_found *ret_found, struct error *error)
 {
 	struct finder finder = {

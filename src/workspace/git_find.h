@@ -23,7 +23,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 struct policy;
 
 /* A repository with more modules and worktrees than this is refused. */
@@ -63,7 +63,7 @@ struct git_found {
  * Adds the rows. The policy has its home, its workspace and all rows of options already; these
  * come first: a git directory that an option shows, hides or protects is left to it.
  */
-int git_find(const struct host *host, const char *state_path, struct arena *arena,
+int git_find(const struct caller *host, const char *state_path, struct arena *arena,
 	     struct policy *policy, struct git_found *ret_found, struct error *error);
 
 /* Where the upper layer of one of them lies in the task's directory; NULL without memory. */

@@ -14,7 +14,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 struct policy;
 struct stat;
 
@@ -26,7 +26,7 @@ struct stat;
 #define GIT_LOOK_LIMIT_HOOKS 512u
 
 struct git_look {
-	const struct host *host;
+	const struct caller *host;
 	struct arena *arena;
 	struct policy *policy;
 	struct error *error;

@@ -38,7 +38,7 @@ static bool split(char *line, char *fields[static PASSWD_FIELDS])
 	return true;
 }
 
-static bool take_entry(struct arena *arena, char *text, struct host *host)
+static bool take_entry(struct arena *arena, char *text, struct caller *host)
 {
 	char uid[16];
 
@@ -109,7 +109,7 @@ static char *ask_getent(struct arena *arena, uint32_t uid)
 }
 
 /* /home may be a link (to /var/home, for example), or the home itself. */
-static int find_real_home(struct arena *arena, struct host *host, struct error *error)
+static int find_real_home(struct arena *arena, struct caller *host, struct error *error)
 {
 	char room[PATH_MAX], *real = realpath(host->home, room);
 	struct stat status;
@@ -128,7 +128,7 @@ static int find_real_home(struct arena *arena, struct host *host, struct error *
 	return result;
 }
 
-static int find_user(struct arena *arena, struct host *host, struct error *error)
+static int find_user(struct arena *arena, struct caller *host, struct error *error)
 {
 	int CLEANUP_FD fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
 	char *text = fd < 0 ? NULL : read_text(arena, fd);
@@ -241,7 +241,7 @@ static bool is_line_writable(char *line)
 	return writable != 0;
 }
 
-bool host_owns_cgroup(const struct host *host)
+bool host_owns_cgroup(const struct caller *host)
 {
 	int CLEANUP_FD fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 	char text[8192];
@@ -266,9 +266,9 @@ bool host_owns_cgroup(const struct host *host)
 	return false;
 }
 
-int host_gather(struct arena *arena, struct host *ret_host, struct error *error)
+int host_gather(struct arena *arena, struct caller *ret_host, struct error *error)
 {
-	struct host host = {
+	struct caller host = {
 		.uid = geteuid(), .gid = getegid(), .user = "user", .shell = "/bin/sh"
 	};
 	int result;

@@ -10,7 +10,7 @@
 struct arena;
 struct error;
 
-struct host {
+struct caller {
 	uint32_t uid, gid;
 	bool root;	  /* uid 0 of the host's own user namespace, not of a nested one */
 	bool inside;	  /* we run inside of a box already */
@@ -26,6 +26,6 @@ struct host {
  * True when the caller may write to a cgroup that it is in (systemd delegates to users), or when
  * that cannot be told. Asked for only where it matters: it reads /proc and looks at some files.
  */
-bool host_owns_cgroup(const struct host *host);
+bool host_owns_cgroup(const struct caller *host);
 
-int host_gather(struct arena *arena, struct host *ret_host, struct error *error);
+int host_gather(struct arena *arena, struct caller *ret_host, struct error *error);

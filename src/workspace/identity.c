@@ -61,7 +61,7 @@ static void name_answer(const struct source sources[static NAMES],
 }
 
 /* Looks without opening; a file that cannot be looked at is met again when it is opened. */
-static int find_sources(const struct host *host, struct arena *arena,
+static int find_sources(const struct caller *host, struct arena *arena,
 			struct source sources[static NAMES])
 {
 	for (size_t i = 0; i < NAMES; i++) {
@@ -76,7 +76,7 @@ static int find_sources(const struct host *host, struct arena *arena,
 }
 
 /* The text of a file in a sealed memfd, for the role; what it was read from in `source`. */
-static int seal_source(const struct host *host, struct source *source, struct arena *arena,
+static int seal_source(const struct caller *host, struct source *source, struct arena *arena,
 		       struct error *error)
 {
 	static const struct parse_order order = { PARSE_IDENTITY };
@@ -121,7 +121,7 @@ static int ask(int config_fd, struct arena *arena, char **ret_text, struct error
 }
 
 /* Asks for each file and puts the answers together. */
-static int make_answer(const struct host *host, struct source sources[static NAMES],
+static int make_answer(const struct caller *host, struct source sources[static NAMES],
 		       struct arena *arena, char **ret_text, struct error *error)
 {
 	char *text = arena_copy(arena, "");
@@ -144,7 +144,7 @@ static int make_answer(const struct host *host, struct source sources[static NAM
 	return 0;
 }
 
-int identity_load(const struct host *host, int state_fd, struct arena *arena, char **ret_text,
+int identity_load(const struct caller *host, int state_fd, struct arena *arena, char **ret_text,
 		  struct error *error)
 {
 	struct source sources[NAMES] = { 0 };

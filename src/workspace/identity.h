@@ -12,7 +12,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 /* A git configuration is some kilobytes; what is larger is refused. */
 #define IDENTITY_LIMIT_BYTES (256u * 1024)
@@ -39,5 +39,5 @@ bool identity_allows(const char *section, const char *subsection, const char *ke
  * regular ones of the caller's or root's: -EPERM otherwise, -EFBIG above the limit. Whatever goes
  * wrong with the role is an error that names the step; text that was not filtered is never given.
  */
-int identity_load(const struct host *host, int state_fd, struct arena *arena, char **ret_text,
+int identity_load(const struct caller *host, int state_fd, struct arena *arena, char **ret_text,
 		  struct error *error);

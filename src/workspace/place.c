@@ -68,7 +68,7 @@ bool place_may_exist(const struct home *home, const char *below)
 	return false;
 }
 
-int place_home(const struct host *host, const char *avoid, struct arena *arena,
+int place_home(const struct caller *host, const char *avoid, struct arena *arena,
 	       struct home *ret_home, struct error *error)
 {
 	struct home home = { .fd = -1, .uid = host->uid, .avoid = avoid };

@@ -12,7 +12,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 struct home {
 	int fd;		   /* O_PATH; -1: there is no home */
@@ -32,7 +32,7 @@ struct place {
 };
 
 /* The caller owns ret_home->fd. A caller without a home is no error. */
-int place_home(const struct host *host, const char *avoid, struct arena *arena,
+int place_home(const struct caller *host, const char *avoid, struct arena *arena,
 	       struct home *ret_home, struct error *error);
 
 /* False when the home surely has no such first component: spares a look-up for each place. */

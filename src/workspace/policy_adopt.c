@@ -77,7 +77,7 @@ enum adopt_proposal adopt_look(const char *store, const char *workspace, struct 
 	return memcmp(hash, adopted, sizeof(adopted) - 1) == 0 ? ADOPT_ADOPTED : ADOPT_CHANGED;
 }
 
-int adopt_read(const struct host *host, const char *workspace, struct arena *arena,
+int adopt_read(const struct caller *host, const char *workspace, struct arena *arena,
 	       struct policy_file *ret_file, struct document_faults *faults, struct error *error)
 {
 	const char *path = arena_format(arena, "%s/" ADOPT_NAME, workspace);

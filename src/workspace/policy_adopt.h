@@ -16,7 +16,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 #define ADOPT_NAME ".bawn.yaml"
 
@@ -34,7 +34,7 @@ enum adopt_proposal adopt_look(const char *store, const char *workspace, struct 
  * The proposal, checked by the loader as every policy; its path is that of the workspace's file.
  * -ENOENT where there is none, -EINVAL with faults.
  */
-int adopt_read(const struct host *host, const char *workspace, struct arena *arena,
+int adopt_read(const struct caller *host, const char *workspace, struct arena *arena,
 	       struct policy_file *ret_file, struct document_faults *faults, struct error *error);
 
 /* Whether a policy is adopted for the workspace. */

@@ -26,7 +26,7 @@
 #define OUTLINES_KEPT 96u
 #define FOLDER "outlines"
 
-static int check_directory(const struct host *host, const char *path, struct arena *arena,
+static int check_directory(const struct caller *host, const char *path, struct arena *arena,
 			   struct error *error)
 {
 	const char *parent = path_parent(arena, path);
@@ -47,7 +47,7 @@ static int check_directory(const struct host *host, const char *path, struct are
 	return 0;
 }
 
-static int check_owner(const struct host *host, const char *path, const struct stat *status,
+static int check_owner(const struct caller *host, const char *path, const struct stat *status,
 		       struct error *error)
 {
 	if (status->st_uid != host->uid && status->st_uid != 0)
@@ -96,7 +96,7 @@ static int read_text(int fd, const struct stat *status, struct arena *arena,
 	return 0;
 }
 
-static int read_file(const struct host *host, const char *path, struct arena *arena,
+static int read_file(const struct caller *host, const char *path, struct arena *arena,
 		     struct policy_file *file, struct error *error)
 {
 	int CLEANUP_FD fd = -1;
@@ -178,8 +178,9 @@ static int make_outline(const struct policy_file *file, int state_fd, struct are
 	return 0;
 }
 
-static int understand(const struct host *host, const char *name, int state_fd, struct arena *arena,
-		      struct policy_file *file, struct document_faults *faults, struct error *error)
+static int understand(const struct caller *host, const char *name, int state_fd,
+		      struct arena *arena, struct policy_file *file, struct document_faults *faults,
+		      struct error *error)
 {
 	const struct document_facts facts = { .file = name, .home = host->home };
 	struct outline outline;
@@ -196,7 +197,7 @@ static int understand(const struct host *host, const char *name, int state_fd, s
 	return result < 0 ? error_errno(error, result, "reading the policy") : 0;
 }
 
-int policy_file_load(const struct host *host, const char *path, int state_fd, struct arena *arena,
+int policy_file_load(const struct caller *host, const char *path, int state_fd, struct arena *arena,
 		     struct policy_file *ret_file, struct document_faults *faults,
 		     struct error *error)
 {
@@ -212,7 +213,7 @@ int policy_file_load(const struct host *host, const char *path, int state_fd, st
 	return result;
 }
 
-int policy_file_take(const struct host *host, int fd, const char *path, int state_fd,
+int policy_file_take(const struct caller *host, int fd, const char *path, int state_fd,
 		     struct arena *arena, struct policy_file *ret_file,
 		     struct document_faults *faults, struct error *error)
 {
@@ -233,8 +234,8 @@ int policy_file_take(const struct host *host, int fd, const char *path, int stat
 	return result;
 }
 
-int policy_file_preset(const struct host *host, const char *name, int state_fd, struct arena *arena,
-		       struct policy_file *ret_file, struct error *error)
+int policy_file_preset(const struct caller *host, const char *name, int state_fd,
+		       struct arena *arena, struct policy_file *ret_file, struct error *error)
 {
 	struct document_faults faults;
 	struct policy_file file = { 0 };
@@ -278,7 +279,7 @@ static int find_preset(const struct policy_file *file, const char **preset, stru
 	return 0;
 }
 
-int policy_stack_make(const struct host *host, const struct policy_file *file, const char *preset,
+int policy_stack_make(const struct caller *host, const struct policy_file *file, const char *preset,
 		      int state_fd, struct arena *arena, struct policy_stack *ret_stack,
 		      struct error *error)
 {
@@ -301,7 +302,7 @@ int policy_stack_make(const struct host *host, const struct policy_file *file, c
 	return 0;
 }
 
-int policy_stack_load(const struct host *host, const char *path, const char *preset, int state_fd,
+int policy_stack_load(const struct caller *host, const char *path, const char *preset, int state_fd,
 		      struct arena *arena, struct policy_stack *ret_stack,
 		      struct document_faults *faults, struct error *error)
 {

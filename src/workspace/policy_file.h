@@ -12,7 +12,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 struct policy_file {
 	struct document document;
@@ -26,7 +26,7 @@ struct policy_file {
  * state_fd -1: nothing is kept. -EINVAL with faults where the text is wrong: then the error has the
  * first one. -EPERM for a file of somebody else, -ENOENT and so on.
  */
-int policy_file_load(const struct host *host, const char *path, int state_fd, struct arena *arena,
+int policy_file_load(const struct caller *host, const char *path, int state_fd, struct arena *arena,
 		     struct policy_file *ret_file, struct document_faults *faults,
 		     struct error *error);
 
@@ -34,7 +34,7 @@ int policy_file_load(const struct host *host, const char *path, int state_fd, st
  * The same of a file that is open already, whose place and owner the caller has judged; the path
  * is for rules and messages, and borrowed.
  */
-int policy_file_take(const struct host *host, int fd, const char *path, int state_fd,
+int policy_file_take(const struct caller *host, int fd, const char *path, int state_fd,
 		     struct arena *arena, struct policy_file *ret_file,
 		     struct document_faults *faults, struct error *error);
 
@@ -49,15 +49,15 @@ struct policy_stack {
  * The file (path; NULL: none) on the preset (NULL: the one that the file names, if any). -EINVAL
  * also where both name a preset, and not the same.
  */
-int policy_stack_load(const struct host *host, const char *path, const char *preset, int state_fd,
+int policy_stack_load(const struct caller *host, const char *path, const char *preset, int state_fd,
 		      struct arena *arena, struct policy_stack *ret_stack,
 		      struct document_faults *faults, struct error *error);
 
 /* The same of a file that is loaded already; NULL: the preset alone. */
-int policy_stack_make(const struct host *host, const struct policy_file *file, const char *preset,
+int policy_stack_make(const struct caller *host, const struct policy_file *file, const char *preset,
 		      int state_fd, struct arena *arena, struct policy_stack *ret_stack,
 		      struct error *error);
 
 /* A built-in one; -EINVAL where there is none of the name. */
-int policy_file_preset(const struct host *host, const char *name, int state_fd, struct arena *arena,
-		       struct policy_file *ret_file, struct error *error);
+int policy_file_preset(const struct caller *host, const char *name, int state_fd,
+		       struct arena *arena, struct policy_file *ret_file, struct error *error);

@@ -21,7 +21,7 @@
 #define USER "policy.yaml"
 
 struct loader {
-	const struct host *host;
+	const struct caller *host;
 	int state_fd;
 	struct arena *arena;
 	struct policy_layers *layers;
@@ -301,7 +301,7 @@ int policy_layers_join(struct policy_layers *layers, struct arena *arena, struct
 			 conflict.lock->text, conflict.lock->rule.file, conflict.lock->rule.line);
 }
 
-int policy_layers_load(const struct host *host, const struct policy_asked *asked, int state_fd,
+int policy_layers_load(const struct caller *host, const struct policy_asked *asked, int state_fd,
 		       struct arena *arena, struct policy_layers *ret_layers,
 		       struct document_faults *faults, struct error *error)
 {

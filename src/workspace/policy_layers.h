@@ -16,7 +16,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 #define POLICY_MANAGED "/etc/bawn/policy.d"
 /* Each is a file to be read at every start. */
@@ -44,7 +44,7 @@ struct policy_asked {
  * -EPERM also for what a later layer says against a lock of an earlier one; other errors as of
  * policy_file_load(). faults are those of the file that is wrong, if one is.
  */
-int policy_layers_load(const struct host *host, const struct policy_asked *asked, int state_fd,
+int policy_layers_load(const struct caller *host, const struct policy_asked *asked, int state_fd,
 		       struct arena *arena, struct policy_layers *ret_layers,
 		       struct document_faults *faults, struct error *error);
 

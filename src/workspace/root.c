@@ -45,7 +45,7 @@ static int current_directory(struct arena *arena, const char **ret_path, struct 
 }
 
 /* The nearest directory at or above path that holds a .git and may be a workspace; else path. */
-static const char *git_root(struct arena *arena, const char *path, const struct host *host)
+static const char *git_root(struct arena *arena, const char *path, const struct caller *host)
 {
 	for (const char *at = path; at && at[1]; at = path_parent(arena, at)) {
 		char *git = arena_format(arena, "%s/.git", at);
@@ -84,7 +84,7 @@ bool root_holds_keys(const char *home, const char *path)
 	return false;
 }
 
-static int check_root(const struct host *host, struct root *root, struct error *error)
+static int check_root(const struct caller *host, struct root *root, struct error *error)
 {
 	const char *danger = danger_of_path(root->path, PATH_WRITE, host->real_home, NULL);
 	struct stat status;
@@ -146,8 +146,8 @@ static int find_cwd(const char *given, const char *current, struct arena *arena,
 	return check_cwd(root, given, error);
 }
 
-int root_find(const struct host *host, const char *workspace, const char *cwd, struct arena *arena,
-	      struct root *ret_root, struct error *error)
+int root_find(const struct caller *host, const char *workspace, const char *cwd,
+	      struct arena *arena, struct root *ret_root, struct error *error)
 {
 	struct root root = { .path = "/" };
 	const char *current = "/";

@@ -8,7 +8,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 struct root {
 	const char *path; /* clean, real (no link in it), a directory of the caller's own */
@@ -21,8 +21,8 @@ struct root {
  * current directory where it lies in the workspace, else the workspace. Never /, the caller's
  * home or an ancestor of it, nor a directory of somebody else: refused with the remedy.
  */
-int root_find(const struct host *host, const char *workspace, const char *cwd, struct arena *arena,
-	      struct root *ret_root, struct error *error);
+int root_find(const struct caller *host, const char *workspace, const char *cwd,
+	      struct arena *arena, struct root *ret_root, struct error *error);
 
 /* A path as the user gave it, made absolute and real; -errno with a message that names it. */
 int root_resolve(const char *path, struct arena *arena, const char **ret_path, struct error *error);

@@ -44,7 +44,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 
 /* Names at the workspace's top that are looked at before the start: a few dozen are usual. */
 #define SWEEP_LIMIT_TOP 1024u
@@ -163,7 +163,7 @@ struct sweep_order {
 	/* host paths of git directories under an overlay, and who asks; NULL: git files are held */
 	const char *const *gits;
 	size_t git_count;
-	const struct host *host;
+	const struct caller *host;
 	uint64_t limit_names; /* 0: WALK_LIMIT_NAMES */
 };
 

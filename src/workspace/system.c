@@ -244,7 +244,7 @@ static void add_names(struct gather *gather)
 		 "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n");
 }
 
-int system_view(const struct host *host, struct arena *arena, struct policy *policy,
+int system_view(const struct caller *host, struct arena *arena, struct policy *policy,
 		struct error *error)
 {
 	struct gather gather = { .arena = arena,

@@ -6,12 +6,12 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 struct policy;
 
 /*
  * Adds rows for what exists on this host. The policy's identity (user, uid, gid, home, shell)
  * must be set; its rules are added to.
  */
-int system_view(const struct host *host, struct arena *arena, struct policy *policy,
+int system_view(const struct caller *host, struct arena *arena, struct policy *policy,
 		struct error *error);

@@ -306,7 +306,7 @@ static void add_places(struct gather *gather)
 	}
 }
 
-int toolchain_view(const struct host *host, struct arena *arena, struct policy *policy,
+int toolchain_view(const struct caller *host, struct arena *arena, struct policy *policy,
 		   struct error *error)
 {
 	struct gather gather = { .arena = arena, .policy = policy };

@@ -11,7 +11,7 @@
 
 struct arena;
 struct error;
-struct host;
+struct caller;
 struct policy;
 
 /*
@@ -19,5 +19,5 @@ struct policy;
  * toolchain.credential) for credential files that exist inside of those. The policy's home is
  * set; its workspace is never below a path that this shows through a link.
  */
-int toolchain_view(const struct host *host, struct arena *arena, struct policy *policy,
+int toolchain_view(const struct caller *host, struct arena *arena, struct policy *policy,
 		   struct error *error);

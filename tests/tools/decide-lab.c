@@ -55,7 +55,7 @@ static double spent_us(void)
 }
 
 /* Its memory is kept, as a supervisor keeps it. */
-static void decide_words(struct parser *parser, const struct host *host, struct arena *arena,
+static void decide_words(struct parser *parser, const struct caller *host, struct arena *arena,
 			 const char *line)
 {
 	struct decision decision = { 0 };
@@ -71,7 +71,7 @@ static void decide_words(struct parser *parser, const struct host *host, struct 
 	free(text);
 }
 
-static void decide_text(struct parser *parser, const struct host *host, struct arena *arena,
+static void decide_text(struct parser *parser, const struct caller *host, struct arena *arena,
 			const char *line)
 {
 	struct decision decision = { 0 };
@@ -80,7 +80,7 @@ static void decide_text(struct parser *parser, const struct host *host, struct a
 	arena_reset(arena);
 }
 
-static void words_of_all(const struct host *host)
+static void words_of_all(const struct caller *host)
 {
 	struct parser CLEANUP_PARSER parser = PARSER_NONE;
 	struct arena CLEANUP_ARENA arena = { 0 };
@@ -89,7 +89,7 @@ static void words_of_all(const struct host *host)
 		decide_words(&parser, host, &arena, lines[i]);
 }
 
-static void texts_of_all(const struct host *host)
+static void texts_of_all(const struct caller *host)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
 	struct parser CLEANUP_PARSER parser = PARSER_NONE;
@@ -98,7 +98,7 @@ static void texts_of_all(const struct host *host)
 		decide_text(&parser, host, &arena, lines[i]);
 }
 
-static void starts_of_all(const struct host *host)
+static void starts_of_all(const struct caller *host)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
 
@@ -109,8 +109,8 @@ static void starts_of_all(const struct host *host)
 	}
 }
 
-static void measure(const char *name, const struct host *host, int rounds,
-		    void (*all)(const struct host *host), const char *behind)
+static void measure(const char *name, const struct caller *host, int rounds,
+		    void (*all)(const struct caller *host), const char *behind)
 {
 	double least = 0;
 
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
 	struct error error = ERROR_NONE;
-	struct host host;
+	struct caller host;
 	int rounds = argc > 1 ? atoi(argv[1]) : 0;
 
 	read_lines();

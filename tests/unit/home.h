@@ -24,7 +24,7 @@ struct fixture {
 	char home[80], work[80], state[80];
 	int state_fd;
 	struct arena arena;
-	struct host host;
+	struct caller host;
 	struct policy policy;
 };
 
@@ -86,12 +86,12 @@ static inline struct fixture *fixture_new(void)
 	make(fixture, "work", NULL);
 	make(fixture, "state", NULL);
 	fixture->state_fd = open(fixture->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fixture->host = (struct host){ .uid = geteuid(),
-				       .gid = getegid(),
-				       .user = "user",
-				       .home = fixture->home,
-				       .shell = "/bin/sh",
-				       .known = true };
+	fixture->host = (struct caller){ .uid = geteuid(),
+					 .gid = getegid(),
+					 .user = "user",
+					 .home = fixture->home,
+					 .shell = "/bin/sh",
+					 .known = true };
 	fixture->policy = (struct policy){ .home = fixture->home, .workspace = fixture->work };
 	return fixture;
 }
