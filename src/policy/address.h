@@ -33,14 +33,36 @@ bool address_equal(const struct address *a, const struct address *b);
 bool address_within(const struct address *address, const struct address *prefix, unsigned bits);
 
 /*
- * The address of version 4 that one of version 6 leads to by itself: mapped, compatible, NAT64
- * (64:ff9b::/96 and :1::/48), 6to4, Teredo, ISATAP. False where there is none.
+ * The address of version 4 that one of version 6 leads to by itself: mapped, compatible, translated
+ * (::ffff:0:0:0/96), NAT64 (64:ff9b::/96 and :1::/48), 6to4, Teredo, ISATAP. False where there is
+ * none.
  */
 bool address_embedded(const struct address *address, struct address *ret_inside);
 
+/* What kind of special address it is: how much a rule has to say to open it (policy/egress.c). */
+enum address_kind {
+	ADDRESS_PUBLIC,
+	ADDRESS_PRIVATE,  /* of a private network */
+	ADDRESS_LOOPBACK, /* of the host itself */
+	ADDRESS_RESERVED, /* link-local, multicast, documentation, unassigned, tunnels... */
+	ADDRESS_METADATA, /* of a cloud: whoever asks there is the machine */
+};
+
+struct address_class {
+	enum address_kind kind;
+	unsigned bits;	  /* of the range that makes it so: who names as many means this range */
+	const char *text; /* what it is, for people; "" of a public one */
+};
+
 /*
- * Why an address is not to be dialled unless a rule names it: loopback, private, link-local,
- * metadata, multicast, reserved, or version 4 of such a kind inside of version 6
- * (IANA special-purpose registries, RFC 6890 and its updates). NULL: it is of the public network.
+ * Of the IANA special-purpose registries (RFC 6890 and its updates) and the metadata services of
+ * clouds the most specific range. Version 4 of a special kind inside of version 6 has its kind and
+ * all 128 bits.
+ */
+void address_classify(const struct address *address, struct address_class *ret_class);
+
+/*
+ * Why an address is not to be dialled unless a rule names it: the text of its class. NULL: it is of
+ * the public network.
  */
 const char *address_special(const struct address *address);

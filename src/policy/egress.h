@@ -14,6 +14,12 @@
  * host, port and all that it demands besides (protocol, method, path, tool, purpose, time) do. What
  * is not known yet neither matches nor fails: the answer then says what has to be known. Such an
  * answer is never final, and no byte of the task's may be sent on it.
+ *
+ * Special hosts and addresses (host_special(), address_special()) are denied (RULE_EGRESS_SPECIAL)
+ * unless a rule names them: an exact name; a wildcard below a special name; a network that lies
+ * within the range that makes the address special, so that 0.0.0.0/0 opens none of them, and
+ * 169.254.0.0/16 no metadata service. A name whose rule is private may lead to private networks, an
+ * exact one to the host's loopback, too; neither to metadata, link-local or reserved addresses.
  */
 #pragma once
 
@@ -29,7 +35,15 @@ struct error;
 
 #define EGRESS_LIMIT_RULES 4096u
 #define EGRESS_LIMIT_PORTS 32u
+/* methods, too */
 #define EGRESS_LIMIT_PATHS 64u
+/* All rules together, encoded: each role holds a copy. */
+#define EGRESS_LIMIT_BYTES (4u * 1024 * 1024)
+/* A method or a purpose, with its NUL. */
+#define EGRESS_LIMIT_WORD 32u
+/* The path of a request, with its NUL: a longer one matches no rule that allows paths, and each
+ * that denies some. */
+#define EGRESS_LIMIT_PATH 8192u
 
 enum egress_mode {
 	EGRESS_NONE,   /* nothing but the box's own loopback */
@@ -45,7 +59,7 @@ enum egress_protocol {
 	EGRESS_HTTPS = 1u << 1, /* TLS to a web server, by its SNI; not opened */
 	EGRESS_TLS = 1u << 2,	/* any other TLS, by its SNI */
 	EGRESS_SSH = 1u << 3,
-	EGRESS_TCP = 1u << 4, /* any bytes: only where a rule says so */
+	EGRESS_TCP = 1u << 4, /* any bytes: only where a rule says so, which then takes all */
 	EGRESS_PROTOCOLS_ALL = (1u << 5) - 1,
 	/* of a rule that names none */
 	EGRESS_PROTOCOLS_DEFAULT = EGRESS_HTTP | EGRESS_HTTPS | EGRESS_TLS | EGRESS_SSH,
@@ -55,7 +69,7 @@ enum egress_host_kind {
 	EGRESS_EXACT,	/* this name */
 	EGRESS_BELOW,	/* *.name: what ends in .name, not the name itself */
 	EGRESS_NETWORK, /* addresses of a prefix; /32 and /128 name one */
-	EGRESS_ANY,	/* every name, marked as dangerous in the file; no special address */
+	EGRESS_ANY,	/* every name that is not special, marked as dangerous; a denial: all */
 	EGRESS_HOST_KIND_COUNT,
 };
 
@@ -64,8 +78,7 @@ struct egress_ports {
 };
 
 enum egress_rule_flag {
-	EGRESS_PRIVATE =
-		1u << 0, /* a name's addresses may be special ones: it is a private service */
+	EGRESS_PRIVATE = 1u << 0, /* of a name: it is a private service, see above */
 	EGRESS_UPGRADE = 1u << 1, /* WebSocket and its like */
 	EGRESS_ONCE = 1u << 2,	  /* for one action: the first that uses it */
 	EGRESS_RULE_FLAGS_ALL = (1u << 3) - 1,
@@ -84,10 +97,11 @@ struct egress_rule {
 	uint32_t flags;		    /* set of enum egress_rule_flag */
 	const char *const *methods; /* upper case; none: every one */
 	size_t method_count;
-	const char *const
-		*paths; /* patterns of policy/glob.h that begin with '/'; none: every one */
+	/* patterns of policy/glob.h behind a '/'; a last '/' of paths is left out; none: all */
+	const char *const *paths;
 	size_t path_count;
 	const char *tool; /* the program that connects, as written; "": any */
+	/* of its file; both 0: the box has none such, and the rule matches nothing */
 	uint64_t tool_device, tool_inode;
 	const char *purpose;		    /* a word of --purpose; "": any */
 	uint64_t from_wall_s, until_wall_s; /* 0: always */
@@ -122,14 +136,14 @@ struct egress_question {
 	enum egress_protocol protocol;
 	const char *method, *path; /* path without its query, normalised (net/http_path.h) */
 	bool upgrade;		   /* the request asks for another protocol */
-	const struct egress_tool
-		*tool; /* NULL and known: cannot be told, and no such rule matches */
+	/* NULL and known: cannot be told; no rule that allows a tool, each that denies one */
+	const struct egress_tool *tool;
 };
 
 struct egress_answer {
 	enum egress_verdict verdict; /* as far as it is known; ALLOW and `needs`: may become one */
 	uint32_t needs;	 /* set of enum egress_fact without which it is not final; 0: it is */
-	bool is_private; /* ALLOW: special addresses may be dialled */
+	bool is_private; /* a matching rule is of a private service */
 	const struct egress_rule *rule; /* that decides; NULL: nothing matched, or `special` */
 	const char *special;		/* DENY: the host is of a kind that only a rule can open */
 };
@@ -138,17 +152,24 @@ void egress_decide(const struct egress_policy *policy, const struct egress_quest
 		   struct egress_answer *ret_answer);
 
 /*
- * Whether an address that a name has may be dialled for this question (host and port of the name):
- * NULL, or why not. A rule that denies the address by itself counts, too.
+ * Whether an address that a host has may be dialled for this question (host and port of the name):
+ * NULL, or why not, a constant text. A rule that denies the address by itself counts, too, known or
+ * not what else it demands, and so does one that asks about it where the answer allows the name.
+ * Where the answer has `needs`, this one is for as long: to be asked again with the final answer.
  */
 const char *egress_check_address(const struct egress_policy *policy,
 				 const struct egress_question *question,
 				 const struct egress_answer *answer, const struct address *address);
 
-/* The rule that answers, for people and records: the built-in one where nothing matched. */
+/* The rule that answers, for people and records: a built-in one where none of the policy does. */
 struct rule_ref egress_answer_rule(const struct egress_answer *answer);
 
 const char *egress_protocol_name(enum egress_protocol protocol);
+
+/* Whether a word can be a --purpose or a method, or a pattern one of a rule's paths. */
+bool egress_purpose_check(const char *word);
+bool egress_method_check(const char *word);
+bool egress_path_check(const char *pattern);
 
 /* The bytes in the arena; -ENOMEM or -E2BIG. */
 int egress_encode(const struct egress_policy *policy, struct arena *arena,

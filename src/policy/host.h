@@ -1,10 +1,11 @@
 /*
  * Hosts as rules and requests name them, in one canonical form: lower case, no dot at the end.
  *
- * A name has labels of [a-z0-9_-], 1 to 63 bytes each, at most 253 bytes, and a last label that is
- * neither all digits nor hexadecimal as 0x1f: such things are addresses to some programs, and
- * refused here. Any other byte is refused before anything is matched: NUL, CR, LF, blanks, '%', '@',
- * '\', bytes above 0x7e. U-labels have their A-label form only (RFC 5890). Pure.
+ * A name has labels of [a-z0-9_-], 1 to 63 bytes each that neither begin nor end with '-', at most
+ * 253 bytes, and a last label that is neither all digits nor hexadecimal as 0x1f: such things are
+ * addresses to some programs, and refused here. Any other byte is refused before anything is
+ * matched: NUL, CR, LF, blanks, '%', '@', '\', bytes above 0x7e. U-labels have their A-label form
+ * only (RFC 5890). Pure.
  */
 #pragma once
 
@@ -27,7 +28,7 @@ struct host {
 
 /*
  * A host as a client gives it; an address of version 6 may be in brackets. -EINVAL with the reason,
- * a constant text.
+ * a constant text that goes on from "the host ".
  */
 int host_parse(const char *text, size_t length, struct host *ret_host, const char **ret_why);
 

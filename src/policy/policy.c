@@ -57,8 +57,9 @@ uint32_t policy_rule(struct policy *policy, struct arena *arena, struct rule_ref
  *   u32 flags, uid, gid, limits that were asked for   u64 timeout_ns
  *   u64 for each limit of limit.def, then u32 rule of each
  *   u32 string offset: user, home, shell, workspace, cwd, reserved(0)
- *   u32 count and offset of: rules, paths, variables, listeners
- *   the sections, in that order and without gaps; then the strings, each NUL-ended
+ *   u32 count and offset of: rules, paths, variables, listeners; u32 length and offset of egress
+ *   the sections, in that order and without gaps, the last as egress_encode() writes it; then the
+ *   strings, each NUL-ended
  *
  * A string offset of 0 is NULL. Strings stand in the order in which the fields name them, without
  * gaps and each once: one policy has one encoding, and reading it takes linear time. Sections have
@@ -70,12 +71,30 @@ uint32_t policy_rule(struct policy *policy, struct arena *arena, struct rule_ref
  */
 static const char magic[8] = { 'b', 'a', 'w', 'n', 'p', 'o', 'l', '\n' };
 
+/* in their order in the header */
 enum {
-	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 12 * LIMIT_COUNT + 4 * 6 + 4 * 8,
+	SECTION_RULES,
+	SECTION_PATHS,
+	SECTION_VARIABLES,
+	SECTION_LISTENERS,
+	SECTION_EGRESS,
+	SECTION_COUNT
+};
+
+enum {
+	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 12 * LIMIT_COUNT + 4 * 6 + 4 * SECTION_COUNT * 2,
 	RULE_BYTES = 16,
 	PATH_BYTES = 48,
 	VARIABLE_BYTES = 16,
 	LISTENER_BYTES = 16,
+};
+
+static const size_t entry_bytes[SECTION_COUNT] = {
+	[SECTION_RULES] = RULE_BYTES,
+	[SECTION_PATHS] = PATH_BYTES,
+	[SECTION_VARIABLES] = VARIABLE_BYTES,
+	[SECTION_LISTENERS] = LISTENER_BYTES,
+	[SECTION_EGRESS] = 1,
 };
 
 struct writer {
@@ -139,11 +158,16 @@ static size_t all_string_bytes(const struct policy *policy)
 	return bytes;
 }
 
-static void put_header(struct writer *writer, const struct policy *policy, size_t total)
+static void put_header(struct writer *writer, const struct policy *policy, size_t egress_bytes,
+		       size_t total)
 {
-	const size_t counts[] = { policy->rule_count, policy->view.count, policy->variable_count,
-				  policy->listener_count };
-	const size_t sizes[] = { RULE_BYTES, PATH_BYTES, VARIABLE_BYTES, LISTENER_BYTES };
+	const size_t counts[SECTION_COUNT] = {
+		[SECTION_RULES] = policy->rule_count,
+		[SECTION_PATHS] = policy->view.count,
+		[SECTION_VARIABLES] = policy->variable_count,
+		[SECTION_LISTENERS] = policy->listener_count,
+		[SECTION_EGRESS] = egress_bytes,
+	};
 	size_t offset = HEADER_BYTES;
 
 	memcpy(writer->bytes, magic, sizeof(magic));
@@ -165,10 +189,10 @@ static void put_header(struct writer *writer, const struct policy *policy, size_
 	put_string(writer, policy->workspace);
 	put_string(writer, policy->cwd);
 	put32(writer, 0);
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < SECTION_COUNT; i++) {
 		put32(writer, (uint32_t)counts[i]);
 		put32(writer, (uint32_t)offset);
-		offset += counts[i] * sizes[i];
+		offset += counts[i] * entry_bytes[i];
 	}
 }
 
@@ -210,10 +234,15 @@ static void put_sections(struct writer *writer, const struct policy *policy)
 int policy_encode(const struct policy *policy, struct arena *arena, const unsigned char **ret_blob,
 		  size_t *ret_length)
 {
-	size_t fixed = fixed_bytes(policy);
-	size_t total = fixed + all_string_bytes(policy);
-	struct writer writer = { .strings = fixed };
+	const unsigned char *egress;
+	size_t egress_bytes, fixed = fixed_bytes(policy), total;
+	struct writer writer = { 0 };
+	int r = egress_encode(&policy->egress, arena, &egress, &egress_bytes);
 
+	if (r < 0)
+		return r;
+	writer.strings = fixed + egress_bytes;
+	total = writer.strings + all_string_bytes(policy);
 	if (total > POLICY_LIMIT_BYTES || policy->rule_count > POLICY_LIMIT_RULES ||
 	    policy->view.count > VIEW_LIMIT_PATHS ||
 	    policy->variable_count > POLICY_LIMIT_VARIABLES ||
@@ -222,8 +251,9 @@ int policy_encode(const struct policy *policy, struct arena *arena, const unsign
 	writer.bytes = arena_allocate(arena, total);
 	if (!writer.bytes)
 		return -ENOMEM;
-	put_header(&writer, policy, total);
+	put_header(&writer, policy, egress_bytes, total);
 	put_sections(&writer, policy);
+	memcpy(writer.bytes + fixed, egress, egress_bytes);
 	*ret_blob = writer.bytes;
 	*ret_length = total;
 	return 0;
@@ -320,7 +350,13 @@ struct section {
 	uint32_t count, offset;
 };
 
-static struct section get_section(struct reader *reader, size_t *expected, size_t entry_bytes,
+static const uint32_t section_limits[SECTION_COUNT] = {
+	[SECTION_RULES] = POLICY_LIMIT_RULES,	      [SECTION_PATHS] = VIEW_LIMIT_PATHS,
+	[SECTION_VARIABLES] = POLICY_LIMIT_VARIABLES, [SECTION_LISTENERS] = POLICY_LIMIT_LISTENERS,
+	[SECTION_EGRESS] = EGRESS_LIMIT_BYTES,
+};
+
+static struct section get_section(struct reader *reader, size_t *expected, size_t item_bytes,
 				  uint32_t limit)
 {
 	struct section section;
@@ -331,7 +367,7 @@ static struct section get_section(struct reader *reader, size_t *expected, size_
 		fault(reader, "has a section out of place");
 		return (struct section){ 0 };
 	}
-	*expected += section.count * entry_bytes;
+	*expected += section.count * item_bytes;
 	return section;
 }
 
@@ -438,8 +474,10 @@ int policy_decode(const unsigned char *blob, size_t length, struct arena *arena,
 		  struct policy *ret_policy, struct error *error)
 {
 	struct reader reader = { .bytes = blob, .length = length, .at = sizeof(magic) };
+	struct section sections[SECTION_COUNT];
 	struct policy policy = { 0 };
 	size_t expected = HEADER_BYTES;
+	int r;
 
 	if (length < HEADER_BYTES || length > POLICY_LIMIT_BYTES ||
 	    memcmp(blob, magic, sizeof(magic)) != 0)
@@ -452,18 +490,22 @@ int policy_decode(const unsigned char *blob, size_t length, struct arena *arena,
 		return bad(error, "has another length than it says");
 
 	/* the strings begin behind the sections; their counts come first, so look ahead */
-	reader.at = HEADER_BYTES - 4 * 8;
-	policy.rule_count = get_section(&reader, &expected, RULE_BYTES, POLICY_LIMIT_RULES).count;
-	policy.view.count = get_section(&reader, &expected, PATH_BYTES, VIEW_LIMIT_PATHS).count;
-	policy.variable_count =
-		get_section(&reader, &expected, VARIABLE_BYTES, POLICY_LIMIT_VARIABLES).count;
-	policy.listener_count =
-		get_section(&reader, &expected, LISTENER_BYTES, POLICY_LIMIT_LISTENERS).count;
+	reader.at = HEADER_BYTES - 4 * SECTION_COUNT * 2;
+	for (size_t i = 0; i < SECTION_COUNT; i++)
+		sections[i] = get_section(&reader, &expected, entry_bytes[i], section_limits[i]);
+	policy.rule_count = sections[SECTION_RULES].count;
+	policy.view.count = sections[SECTION_PATHS].count;
+	policy.variable_count = sections[SECTION_VARIABLES].count;
+	policy.listener_count = sections[SECTION_LISTENERS].count;
 	if (reader.fault || expected > length)
 		return bad(error, reader.fault ? reader.fault : "is cut short");
 	reader.strings = expected;
 	if (allocate(&policy, arena) < 0)
 		return error_errno(error, ENOMEM, "reading the compiled policy");
+	r = egress_decode(blob + sections[SECTION_EGRESS].offset, sections[SECTION_EGRESS].count,
+			  arena, &policy.egress, error);
+	if (r < 0)
+		return error_context(error, "the compiled policy cannot be used");
 
 	reader.at = sizeof(magic) + 8;
 	policy.flags = get_below(&reader, POLICY_FLAGS_ALL + 1, "has an unknown flag");

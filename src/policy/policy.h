@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "policy/egress.h"
 #include "policy/limit.h"
 #include "policy/rule.h"
 #include "policy/view.h"
@@ -19,7 +20,7 @@
 struct arena;
 struct error;
 
-#define POLICY_VERSION 6u
+#define POLICY_VERSION 7u
 /* A policy is text about one box; what is larger is not one. */
 #define POLICY_LIMIT_BYTES (16u * 1024 * 1024)
 #define POLICY_LIMIT_RULES 65536u
@@ -69,6 +70,7 @@ struct policy {
 	size_t variable_count;
 	struct policy_listener *listeners;
 	size_t listener_count;
+	struct egress_policy egress;
 };
 
 /* Adds a rule (or finds an equal one); returns its index, or 0 when memory ran out (latched). */

@@ -36,6 +36,10 @@ static const struct {
 				    "hidden" },
 	[RULE_NETWORK_LOOPBACK] = { "network.loopback",
 				    "the only network is a loopback of the box's own" },
+	[RULE_EGRESS_DEFAULT] = { "egress.default", "what no rule allows is not connected to" },
+	[RULE_EGRESS_SPECIAL] = { "egress.special",
+				  "the host, private networks, metadata services and other special "
+				  "addresses are not connected to unless a rule names them" },
 	[RULE_ENVIRONMENT_ALLOWLIST] = { "environment.allowlist",
 					 "only variables on the allowlist are passed" },
 	[RULE_SYSCALL_ALLOWLIST] = { "syscall.allowlist",

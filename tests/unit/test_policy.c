@@ -28,7 +28,9 @@ enum {
 	AT_RULE_COUNT = AT_USER + 24,
 	AT_PATH_COUNT = AT_USER + 32,
 	AT_PATH_OFFSET = AT_USER + 36,
-	HEADER = AT_USER + 56,
+	AT_EGRESS_LENGTH = AT_USER + 56,
+	AT_EGRESS_OFFSET = AT_USER + 60,
+	HEADER = AT_USER + 64,
 };
 
 static struct policy sample(struct arena *arena)
@@ -37,8 +39,20 @@ static struct policy sample(struct arena *arena)
 		{ .family = AF_INET, .type = SOCK_STREAM, .port = 0 },
 		{ .family = AF_INET6, .type = SOCK_DGRAM, .port = 65535 },
 	};
+	static struct egress_ports ports[] = { { 443, 443 } };
+	static struct egress_rule egress[] = {
+		{ .ref = { .id = "npm", .file = "/p.yaml", .line = 7 },
+		  .verdict = EGRESS_ALLOW,
+		  .name = "registry.npmjs.org",
+		  .ports = ports,
+		  .port_count = 1,
+		  .protocols = EGRESS_HTTPS,
+		  .tool = "",
+		  .purpose = "" },
+	};
 	struct policy policy = {
 		.flags = POLICY_ALLOW_PTRACE,
+		.egress = { EGRESS_POLICY, "release", egress, 1 },
 		.uid = 1000,
 		.gid = 100,
 		.timeout_ns = 0x123456789abcdefull,
@@ -166,6 +180,11 @@ static void assert_policy(const struct policy *a, const struct policy *b)
 		assert_int_equal(a->listeners[i].type, b->listeners[i].type);
 		assert_int_equal(a->listeners[i].port, b->listeners[i].port);
 	}
+	assert_int_equal(a->egress.mode, b->egress.mode);
+	assert_string_equal(a->egress.purpose, b->egress.purpose);
+	assert_int_equal(a->egress.rule_count, b->egress.rule_count);
+	for (size_t i = 0; i < a->egress.rule_count; i++)
+		assert_string_equal(a->egress.rules[i].name, b->egress.rules[i].name);
 }
 
 /* A copy of exactly its length, so that a read beyond it is seen by ASan. */
@@ -328,6 +347,11 @@ static void wrong_fields(void **state)
 		{ AT_PATH_COUNT, VIEW_LIMIT_PATHS + 1 },
 		{ AT_PATH_COUNT, 0x10000000 }, /* times 48 is more than 32 bits */
 		{ AT_PATH_OFFSET, HEADER },
+		{ AT_EGRESS_LENGTH, 0 },
+		{ AT_EGRESS_LENGTH, EGRESS_LIMIT_BYTES + 1 },
+		{ AT_EGRESS_LENGTH, at32(blob + AT_EGRESS_LENGTH) - 1 },
+		{ AT_EGRESS_OFFSET, HEADER },
+		{ at32(blob + AT_EGRESS_OFFSET), 0 },
 		{ paths, PATH_CLASS_COUNT },
 		{ paths + 4, PATH_KIND_COUNT },
 		{ paths + 8, 0 },
@@ -433,6 +457,8 @@ static void refused_values(void **state)
 	REFUSED(l.family = AF_UNIX);
 	REFUSED(l.type = SOCK_RAW);
 	REFUSED(l.port = 65536);
+	REFUSED(policy.egress.mode = EGRESS_MODE_COUNT);
+	REFUSED(policy.egress.purpose = "two words");
 #undef REFUSED
 }
 

@@ -1,0 +1,295 @@
+#include "policy/egress.h"
+
+#include "policy/glob.h"
+
+#include <string.h>
+
+const char *egress_protocol_name(enum egress_protocol protocol)
+{
+	switch (protocol) {
+	case EGRESS_HTTP:
+		return "http";
+	case EGRESS_HTTPS:
+		return "https";
+	case EGRESS_TLS:
+		return "tls";
+	case EGRESS_SSH:
+		return "ssh";
+	case EGRESS_TCP:
+		return "tcp";
+	default:
+		return "unknown";
+	}
+}
+
+/* A denial of addresses is one of version 6 that leads to them, too. */
+static bool in_network(const struct egress_rule *rule, const struct address *address)
+{
+	struct address inside;
+
+	if (address_within(address, &rule->network, rule->prefix_bits))
+		return true;
+	return rule->verdict == EGRESS_DENY && address_embedded(address, &inside) &&
+	       address_within(&inside, &rule->network, rule->prefix_bits);
+}
+
+static bool is_below(const char *name, size_t length, const char *top)
+{
+	size_t bytes = strlen(top);
+
+	return length > bytes && name[length - bytes - 1] == '.' &&
+	       memcmp(name + length - bytes, top, bytes) == 0;
+}
+
+static bool matches_host(const struct egress_rule *rule, const struct host *host, size_t length)
+{
+	switch (rule->kind) {
+	case EGRESS_EXACT:
+		return host->kind == HOST_NAME && strcmp(rule->name, host->name) == 0;
+	case EGRESS_BELOW:
+		return host->kind == HOST_NAME && is_below(host->name, length, rule->name);
+	case EGRESS_NETWORK:
+		return host->kind == HOST_ADDRESS && in_network(rule, &host->address);
+	case EGRESS_ANY:
+		return host->kind == HOST_NAME || rule->verdict == EGRESS_DENY;
+	default:
+		return false;
+	}
+}
+
+static bool has_port(const struct egress_rule *rule, uint16_t port)
+{
+	for (size_t i = 0; i < rule->port_count; i++)
+		if (port >= rule->ports[i].first && port <= rule->ports[i].last)
+			return true;
+	return false;
+}
+
+static bool has_word(const char *const *words, size_t count, const char *word)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(words[i], word) == 0)
+			return true;
+	return false;
+}
+
+/* Patterns and paths are relative and clean for globs, without the slashes at both ends. */
+static bool has_path(const struct egress_rule *rule, const char *path)
+{
+	char trimmed[EGRESS_LIMIT_PATH];
+	size_t length = strlen(path);
+
+	if (length >= sizeof(trimmed))
+		return rule->verdict == EGRESS_DENY;
+	if (path[0] != '/')
+		return false;
+	memcpy(trimmed, path + 1, length);
+	length--;
+	if (length && trimmed[length - 1] == '/')
+		trimmed[--length] = '\0';
+	for (size_t i = 0; i < rule->path_count; i++) {
+		const char *pattern = rule->paths[i] + 1;
+
+		if (pattern[0] ? glob_match(pattern, trimmed) : length == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool matches_request(const struct egress_rule *rule, const struct egress_question *question)
+{
+	if (rule->method_count &&
+	    !has_word(rule->methods, rule->method_count, question->method ? question->method : ""))
+		return false;
+	if (rule->path_count && !has_path(rule, question->path ? question->path : ""))
+		return false;
+	return rule->verdict == EGRESS_DENY || !question->upgrade || rule->flags & EGRESS_UPGRADE;
+}
+
+static bool matches_tool(const struct egress_rule *rule, const struct egress_tool *tool)
+{
+	if (!tool)
+		return rule->verdict == EGRESS_DENY;
+	return (rule->tool_device || rule->tool_inode) && tool->device == rule->tool_device &&
+	       tool->inode == rule->tool_inode;
+}
+
+/* Whether a rule looks at the request: an upgrade is one that not every rule allows. */
+static bool needs_request(const struct egress_rule *rule, const struct egress_question *question)
+{
+	if (rule->method_count || rule->path_count)
+		return true;
+	if (rule->verdict == EGRESS_DENY || rule->flags & EGRESS_UPGRADE)
+		return false;
+	return question->known & EGRESS_FACT_PROTOCOL && question->protocol == EGRESS_HTTP;
+}
+
+/* Everything but the host; ret_needs: the facts without which it is not sure. */
+static bool matches_rest(const struct egress_policy *policy, const struct egress_rule *rule,
+			 const struct egress_question *question, uint32_t *ret_needs)
+{
+	*ret_needs = 0;
+	if (!has_port(rule, question->port))
+		return false;
+	if (rule->purpose[0] && strcmp(rule->purpose, policy->purpose) != 0)
+		return false;
+	if ((rule->from_wall_s && question->wall_s < rule->from_wall_s) ||
+	    (rule->until_wall_s && question->wall_s >= rule->until_wall_s))
+		return false;
+	if (!(rule->protocols & EGRESS_TCP)) {
+		if (!(question->known & EGRESS_FACT_PROTOCOL))
+			*ret_needs |= EGRESS_FACT_PROTOCOL;
+		else if (!(rule->protocols & question->protocol))
+			return false;
+		if (question->known & EGRESS_FACT_REQUEST) {
+			if (!matches_request(rule, question))
+				return false;
+		} else if (needs_request(rule, question)) {
+			*ret_needs |= EGRESS_FACT_REQUEST;
+		}
+	}
+	if (rule->tool[0]) {
+		if (!(question->known & EGRESS_FACT_TOOL))
+			*ret_needs |= EGRESS_FACT_TOOL;
+		else if (!matches_tool(rule, question->tool))
+			return false;
+	}
+	return true;
+}
+
+/* Whether a rule that matches a special host means it. */
+static bool names_special(const struct egress_rule *rule, const struct host *host)
+{
+	struct address_class class;
+	struct host top = { .kind = HOST_NAME };
+
+	if (rule->kind == EGRESS_EXACT)
+		return true;
+	if (rule->kind == EGRESS_BELOW) {
+		memcpy(top.name, rule->name, strlen(rule->name) + 1);
+		return host_special(&top) != NULL;
+	}
+	if (rule->kind != EGRESS_NETWORK)
+		return false;
+	address_classify(&host->address, &class);
+	return rule->prefix_bits >= class.bits;
+}
+
+/* Of the rules with one verdict: the first that matches, and the first that may. */
+struct found {
+	const struct egress_rule *sure, *maybe;
+	uint32_t needs;
+	bool is_private;
+};
+
+static void find(struct found *found, const struct egress_rule *rule, uint32_t needs)
+{
+	if (needs && !found->maybe)
+		found->maybe = rule;
+	if (!needs && !found->sure)
+		found->sure = rule;
+	found->needs |= needs;
+	found->is_private |= (rule->flags & EGRESS_PRIVATE) != 0;
+}
+
+static void combine(const struct found found[static EGRESS_VERDICT_COUNT],
+		    struct egress_answer *answer)
+{
+	const struct found *ask = &found[EGRESS_ASK], *allow = &found[EGRESS_ALLOW];
+
+	answer->needs = found[EGRESS_DENY].needs;
+	answer->verdict = EGRESS_ASK;
+	answer->rule = ask->sure;
+	answer->is_private = ask->is_private || allow->is_private;
+	if (answer->rule)
+		return;
+	answer->needs |= ask->needs;
+	answer->verdict = EGRESS_ALLOW;
+	answer->rule = allow->sure;
+	if (answer->rule)
+		return;
+	answer->needs |= allow->needs;
+	answer->rule = allow->maybe;
+	if (answer->rule)
+		return;
+	answer->verdict = EGRESS_ASK;
+	answer->rule = ask->maybe;
+	if (!answer->rule)
+		*answer = (struct egress_answer){ .verdict = EGRESS_DENY };
+}
+
+void egress_decide(const struct egress_policy *policy, const struct egress_question *question,
+		   struct egress_answer *ret_answer)
+{
+	struct found found[EGRESS_VERDICT_COUNT] = { 0 };
+	const char *special = host_special(question->host);
+	size_t length = strlen(question->host->name);
+
+	*ret_answer = (struct egress_answer){ .verdict = EGRESS_DENY };
+	for (size_t i = 0; policy->mode == EGRESS_POLICY && i < policy->rule_count; i++) {
+		const struct egress_rule *rule = &policy->rules[i];
+		uint32_t needs;
+
+		if (!matches_host(rule, question->host, length) ||
+		    !matches_rest(policy, rule, question, &needs))
+			continue;
+		if (rule->verdict == EGRESS_DENY && !needs) {
+			ret_answer->rule = rule;
+			return;
+		}
+		if (rule->verdict == EGRESS_DENY || !special || names_special(rule, question->host))
+			find(&found[rule->verdict], rule, needs);
+	}
+	combine(found, ret_answer);
+	if (ret_answer->verdict == EGRESS_DENY)
+		ret_answer->special = special;
+}
+
+/* Whether the rule of a name lets it lead there. */
+static bool opens(const struct egress_rule *rule, enum address_kind kind)
+{
+	if (!(rule->flags & EGRESS_PRIVATE))
+		return false;
+	if (rule->kind == EGRESS_EXACT)
+		return kind == ADDRESS_PRIVATE || kind == ADDRESS_LOOPBACK;
+	return rule->kind == EGRESS_BELOW && kind == ADDRESS_PRIVATE;
+}
+
+const char *egress_check_address(const struct egress_policy *policy,
+				 const struct egress_question *question,
+				 const struct egress_answer *answer, const struct address *address)
+{
+	size_t length = strlen(question->host->name);
+	struct address_class class;
+	bool is_open;
+
+	address_classify(address, &class);
+	is_open = class.kind == ADDRESS_PUBLIC;
+	if (answer->verdict == EGRESS_DENY)
+		return "it is denied";
+	for (size_t i = 0; policy->mode == EGRESS_POLICY && i < policy->rule_count; i++) {
+		const struct egress_rule *rule = &policy->rules[i];
+		bool is_network = rule->kind == EGRESS_NETWORK;
+		uint32_t needs;
+
+		if (!(is_network ? in_network(rule, address) :
+				   matches_host(rule, question->host, length)) ||
+		    !matches_rest(policy, rule, question, &needs))
+			continue;
+		if (is_network && rule->verdict == EGRESS_DENY)
+			return "a rule denies this address";
+		if (is_network && rule->verdict == EGRESS_ASK && answer->verdict == EGRESS_ALLOW)
+			return "a rule asks about this address";
+		if (rule->verdict != EGRESS_DENY && !(needs & ~answer->needs))
+			is_open |= is_network ? rule->prefix_bits >= class.bits :
+						opens(rule, class.kind);
+	}
+	return is_open ? NULL : class.text;
+}
+
+struct rule_ref egress_answer_rule(const struct egress_answer *answer)
+{
+	if (answer->rule)
+		return answer->rule->ref;
+	return rule_builtin(answer->special ? RULE_EGRESS_SPECIAL : RULE_EGRESS_DEFAULT);
+}
