@@ -45,6 +45,29 @@ void classify_add(struct classify *classify, enum wanted_verb verb,
 	};
 }
 
+uint32_t classify_segment_depth(const struct classify *classify, size_t index)
+{
+	return index < classify->segment_count ? classify->segments[index].depth : 0;
+}
+
+/* Nothing else is done, but for the shell that agents hand their commands to. */
+static bool stands_alone(const struct classify *classify, uint32_t segment)
+{
+	if (segment == 0)
+		return classify->segment_count == 1 && !classify->text_count;
+	return segment == 1 && classify->segment_count == 2 && classify->text_count == 1 &&
+	       classify->segments[0].count == 3;
+}
+
+enum wanted_judgement classify_judge_request(const struct classify *classify, size_t index)
+{
+	const struct wanted *wanted = &classify->wanted[index];
+
+	if (wanted->verb == WANTED_IDENTITY_READ && stands_alone(classify, wanted->segment))
+		return WANTED_ALLOWS;
+	return wanted_judge(wanted);
+}
+
 enum wanted_judgement classify_judge(const struct classify *classify)
 {
 	enum wanted_judgement worst = WANTED_ALLOWS;
@@ -53,7 +76,7 @@ enum wanted_judgement classify_judge(const struct classify *classify)
 	    !classify->segment_count)
 		worst = WANTED_ASKS;
 	for (size_t i = 0; i < classify->wanted_count; i++) {
-		enum wanted_judgement judgement = wanted_judge(&classify->wanted[i]);
+		enum wanted_judgement judgement = classify_judge_request(classify, i);
 
 		worst = judgement > worst ? judgement : worst;
 	}

@@ -90,6 +90,12 @@ void classify_words(struct classify *classify, const struct classify_word *words
 /* The worst of all, and ASKS while there are texts nobody read or something went wrong. */
 enum wanted_judgement classify_judge(const struct classify *classify);
 
+/* What becomes of one of its requests where no rule speaks: who one is may be asked by itself. */
+enum wanted_judgement classify_judge_request(const struct classify *classify, size_t index);
+
+/* How many commands the segment was handed on by. */
+uint32_t classify_segment_depth(const struct classify *classify, size_t index);
+
 /* The words of a segment; 0 where there is none of that index. */
 size_t classify_segment(const struct classify *classify, size_t index,
 			const struct classify_word **ret_words);

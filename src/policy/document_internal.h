@@ -85,6 +85,9 @@ struct document_statement *document_add(struct document_reading *reading, enum d
 void document_read_list(struct document_reading *reading, enum document_key key,
 			const struct outline_node *node);
 
+/* Rules about requests that decide too much, or nothing. */
+void document_check_decisions(struct document_reading *reading);
+
 /* Rules that contradict their own examples, or can never decide anything. */
 void document_check_rules(struct document_reading *reading);
 

@@ -80,10 +80,12 @@ static const struct document_field target_fields[] = {
 	COMMON,
 };
 static const struct document_field exception_fields[] = {
-	{ "command", VALUE_TEXT, false, true, "", "the command, word for word" },
+	{ "command", VALUE_TEXT, false, true, "",
+	  "the command, word for word; a * behind the first stands for one word" },
 	{ "owner", VALUE_TEXT, false, true, "", "who answers for it" },
 	{ "reason", VALUE_TEXT, false, true, "", "why" },
 	{ "expires", VALUE_DATE, false, true, "", "the last day, UTC" },
+	{ "sha256", VALUE_TEXT, false, false, "", "of the program's file; default: any file" },
 	{ "id", VALUE_ID, false, false, "", "what explanations call the rule" },
 };
 
@@ -620,6 +622,7 @@ void document_check_rules(struct document_reading *reading)
 			check_example(reading, rule, &rule->details[j]);
 		check_window(reading, rule);
 	}
+	document_check_decisions(reading);
 	check_tasks(reading);
 	check_repeated(reading);
 	check_beaten(reading);

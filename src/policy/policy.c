@@ -56,8 +56,9 @@ uint32_t policy_rule(struct policy *policy, struct arena *arena, struct rule_ref
  *   "bawnpol\n"  u32 version  u32 total length
  *   u32 flags, uid, gid, limits that were asked for   u64 timeout_ns
  *   u64 for each limit of limit.def, then u32 rule of each
- *   u32 string offset: user, home, shell, workspace, cwd, reserved(0)
- *   u32 count and offset of: rules, paths, variables, listeners; u32 length and offset of egress
+ *   u32 string offset: user, home, shell, workspace, cwd   u32 approval, its rule
+ *   u32 count and offset of: rules, paths, variables, listeners, rulings; u32 length and offset of
+ *   egress
  *   the sections, in that order and without gaps, the last as egress_encode() writes it; then the
  *   strings, each NUL-ended
  *
@@ -68,6 +69,7 @@ uint32_t policy_rule(struct policy *policy, struct arena *arena, struct rule_ref
  *   path      u32 class, kind, source, target, upper, rule; u64 device, inode, state
  *   variable  u32 name, value, rule, reserved
  *   listener  u32 family, type, port, reserved
+ *   ruling    u32 kind, text, label, note, digest, rule; u64 until
  */
 static const char magic[8] = { 'b', 'a', 'w', 'n', 'p', 'o', 'l', '\n' };
 
@@ -77,24 +79,24 @@ enum {
 	SECTION_PATHS,
 	SECTION_VARIABLES,
 	SECTION_LISTENERS,
+	SECTION_RULINGS,
 	SECTION_EGRESS,
 	SECTION_COUNT
 };
 
 enum {
-	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 12 * LIMIT_COUNT + 4 * 6 + 4 * SECTION_COUNT * 2,
+	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 12 * LIMIT_COUNT + 4 * 7 + 4 * SECTION_COUNT * 2,
 	RULE_BYTES = 16,
 	PATH_BYTES = 48,
 	VARIABLE_BYTES = 16,
 	LISTENER_BYTES = 16,
+	RULING_BYTES = 32,
 };
 
 static const size_t entry_bytes[SECTION_COUNT] = {
-	[SECTION_RULES] = RULE_BYTES,
-	[SECTION_PATHS] = PATH_BYTES,
-	[SECTION_VARIABLES] = VARIABLE_BYTES,
-	[SECTION_LISTENERS] = LISTENER_BYTES,
-	[SECTION_EGRESS] = 1,
+	[SECTION_RULES] = RULE_BYTES,	      [SECTION_PATHS] = PATH_BYTES,
+	[SECTION_VARIABLES] = VARIABLE_BYTES, [SECTION_LISTENERS] = LISTENER_BYTES,
+	[SECTION_RULINGS] = RULING_BYTES,     [SECTION_EGRESS] = 1,
 };
 
 struct writer {
@@ -137,7 +139,8 @@ static size_t string_bytes(const char *text)
 static size_t fixed_bytes(const struct policy *policy)
 {
 	return HEADER_BYTES + policy->rule_count * RULE_BYTES + policy->view.count * PATH_BYTES +
-	       policy->variable_count * VARIABLE_BYTES + policy->listener_count * LISTENER_BYTES;
+	       policy->variable_count * VARIABLE_BYTES + policy->listener_count * LISTENER_BYTES +
+	       policy->ruling_count * RULING_BYTES;
 }
 
 static size_t all_string_bytes(const struct policy *policy)
@@ -155,6 +158,11 @@ static size_t all_string_bytes(const struct policy *policy)
 	for (size_t i = 0; i < policy->variable_count; i++)
 		bytes += string_bytes(policy->variables[i].name) +
 			 string_bytes(policy->variables[i].value);
+	for (size_t i = 0; i < policy->ruling_count; i++)
+		bytes += string_bytes(policy->rulings[i].text) +
+			 string_bytes(policy->rulings[i].label) +
+			 string_bytes(policy->rulings[i].note) +
+			 string_bytes(policy->rulings[i].digest);
 	return bytes;
 }
 
@@ -166,6 +174,7 @@ static void put_header(struct writer *writer, const struct policy *policy, size_
 		[SECTION_PATHS] = policy->view.count,
 		[SECTION_VARIABLES] = policy->variable_count,
 		[SECTION_LISTENERS] = policy->listener_count,
+		[SECTION_RULINGS] = policy->ruling_count,
 		[SECTION_EGRESS] = egress_bytes,
 	};
 	size_t offset = HEADER_BYTES;
@@ -188,7 +197,8 @@ static void put_header(struct writer *writer, const struct policy *policy, size_
 	put_string(writer, policy->shell);
 	put_string(writer, policy->workspace);
 	put_string(writer, policy->cwd);
-	put32(writer, 0);
+	put32(writer, policy->approval);
+	put32(writer, policy->approval_rule);
 	for (size_t i = 0; i < SECTION_COUNT; i++) {
 		put32(writer, (uint32_t)counts[i]);
 		put32(writer, (uint32_t)offset);
@@ -229,6 +239,17 @@ static void put_sections(struct writer *writer, const struct policy *policy)
 		put32(writer, policy->listeners[i].port);
 		put32(writer, 0);
 	}
+	for (size_t i = 0; i < policy->ruling_count; i++) {
+		const struct ruling *ruling = &policy->rulings[i];
+
+		put32(writer, ruling->kind);
+		put_string(writer, ruling->text);
+		put_string(writer, ruling->label);
+		put_string(writer, ruling->note);
+		put_string(writer, ruling->digest);
+		put32(writer, ruling->rule);
+		put64(writer, ruling->until);
+	}
 }
 
 int policy_encode(const struct policy *policy, struct arena *arena, const unsigned char **ret_blob,
@@ -246,7 +267,7 @@ int policy_encode(const struct policy *policy, struct arena *arena, const unsign
 	if (total > POLICY_LIMIT_BYTES || policy->rule_count > POLICY_LIMIT_RULES ||
 	    policy->view.count > VIEW_LIMIT_PATHS ||
 	    policy->variable_count > POLICY_LIMIT_VARIABLES ||
-	    policy->listener_count > POLICY_LIMIT_LISTENERS)
+	    policy->listener_count > POLICY_LIMIT_LISTENERS || policy->ruling_count > RULING_LIMIT)
 		return -E2BIG;
 	writer.bytes = arena_allocate(arena, total);
 	if (!writer.bytes)
@@ -351,8 +372,11 @@ struct section {
 };
 
 static const uint32_t section_limits[SECTION_COUNT] = {
-	[SECTION_RULES] = POLICY_LIMIT_RULES,	      [SECTION_PATHS] = VIEW_LIMIT_PATHS,
-	[SECTION_VARIABLES] = POLICY_LIMIT_VARIABLES, [SECTION_LISTENERS] = POLICY_LIMIT_LISTENERS,
+	[SECTION_RULES] = POLICY_LIMIT_RULES,
+	[SECTION_PATHS] = VIEW_LIMIT_PATHS,
+	[SECTION_VARIABLES] = POLICY_LIMIT_VARIABLES,
+	[SECTION_LISTENERS] = POLICY_LIMIT_LISTENERS,
+	[SECTION_RULINGS] = RULING_LIMIT,
 	[SECTION_EGRESS] = EGRESS_LIMIT_BYTES,
 };
 
@@ -398,6 +422,19 @@ static void get_view_path(struct reader *reader, struct view_path *path, uint32_
 		fault(reader, "has a link that is shown");
 }
 
+static void get_ruling(struct reader *reader, struct ruling *ruling, uint32_t rules)
+{
+	ruling->kind = get_below(reader, RULING_KIND_COUNT, "has an unknown ruling");
+	ruling->text = get_string(reader);
+	ruling->label = get_optional(reader);
+	ruling->note = get_optional(reader);
+	ruling->digest = get_optional(reader);
+	ruling->rule = get_below(reader, rules, "names a rule that it lacks");
+	ruling->until = get64(reader);
+	if (!ruling_is_valid(ruling))
+		fault(reader, "has a ruling that is none");
+}
+
 static void get_sections(struct reader *reader, struct policy *policy)
 {
 	for (size_t i = 0; i < policy->rule_count; i++) {
@@ -431,6 +468,8 @@ static void get_sections(struct reader *reader, struct policy *policy)
 		    (listener->type != 1 && listener->type != 2))
 			fault(reader, "has a listener of an unknown kind");
 	}
+	for (size_t i = 0; i < policy->ruling_count; i++)
+		get_ruling(reader, &policy->rulings[i], (uint32_t)policy->rule_count);
 }
 
 static void get_limits(struct reader *reader, struct policy *policy)
@@ -462,6 +501,7 @@ static int allocate(struct policy *policy, struct arena *arena)
 		arena_array(arena, policy->variable_count + 1, sizeof(*policy->variables));
 	policy->listeners =
 		arena_array(arena, policy->listener_count + 1, sizeof(*policy->listeners));
+	policy->rulings = arena_array(arena, policy->ruling_count + 1, sizeof(*policy->rulings));
 	return arena_failed(arena) ? -ENOMEM : 0;
 }
 
@@ -497,6 +537,7 @@ int policy_decode(const unsigned char *blob, size_t length, struct arena *arena,
 	policy.view.count = sections[SECTION_PATHS].count;
 	policy.variable_count = sections[SECTION_VARIABLES].count;
 	policy.listener_count = sections[SECTION_LISTENERS].count;
+	policy.ruling_count = sections[SECTION_RULINGS].count;
 	if (reader.fault || expected > length)
 		return bad(error, reader.fault ? reader.fault : "is cut short");
 	reader.strings = expected;
@@ -520,7 +561,11 @@ int policy_decode(const unsigned char *blob, size_t length, struct arena *arena,
 	policy.shell = get_path(&reader);
 	policy.workspace = get_path(&reader);
 	policy.cwd = get_path(&reader);
-	get_zero(&reader);
+	policy.approval = get_below(&reader, RULING_APPROVAL_COUNT, "has an unknown approval");
+	policy.approval_rule = get_below(&reader, (uint32_t)policy.rule_count + !policy.rule_count,
+					 "names a rule that it lacks");
+	if (policy.approval && !policy.approval_rule)
+		fault(&reader, "has an approval that no rule gives");
 	reader.at = HEADER_BYTES;
 	get_sections(&reader, &policy);
 	if (reader.strings != length)

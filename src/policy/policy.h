@@ -12,6 +12,7 @@
 #include "policy/egress.h"
 #include "policy/limit.h"
 #include "policy/rule.h"
+#include "policy/ruling.h"
 #include "policy/view.h"
 
 #include <stddef.h>
@@ -20,7 +21,7 @@
 struct arena;
 struct error;
 
-#define POLICY_VERSION 7u
+#define POLICY_VERSION 8u
 /* A policy is text about one box; what is larger is not one. */
 #define POLICY_LIMIT_BYTES (16u * 1024 * 1024)
 #define POLICY_LIMIT_RULES 65536u
@@ -71,6 +72,10 @@ struct policy {
 	struct policy_listener *listeners;
 	size_t listener_count;
 	struct egress_policy egress;
+	enum ruling_approval approval;
+	uint32_t approval_rule; /* 0: nothing beyond the default was said */
+	struct ruling *rulings;
+	size_t ruling_count;
 };
 
 /* Adds a rule (or finds an equal one); returns its index, or 0 when memory ran out (latched). */

@@ -32,3 +32,10 @@ const struct program *program_at(size_t index)
 {
 	return index < COUNT ? &programs[index] : NULL;
 }
+
+const char *program_name(const char *word)
+{
+	const char *slash = strrchr(word, '/');
+
+	return slash ? slash + 1 : word;
+}

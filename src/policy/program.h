@@ -86,5 +86,8 @@ const struct program *program_find(const char *name);
 /* As program_find(), of the first `length` bytes. */
 const struct program *program_find_bytes(const char *name, size_t length);
 
+/* "grep" of "/bin/grep", as programs are called by. */
+const char *program_name(const char *word);
+
 /* All rows, for tests. */
 const struct program *program_at(size_t index);

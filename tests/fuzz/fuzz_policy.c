@@ -51,6 +51,11 @@ static void check_rows(const struct policy *policy)
 	}
 	for (size_t i = 0; i < policy->listener_count; i++)
 		require(policy->listeners[i].port <= 65535);
+	for (size_t i = 0; i < policy->ruling_count; i++)
+		require(ruling_is_valid(&policy->rulings[i]) &&
+			policy->rulings[i].rule < policy->rule_count);
+	require(policy->approval < RULING_APPROVAL_COUNT);
+	require(!policy->approval || policy->approval_rule < policy->rule_count);
 }
 
 static void check(const struct policy *policy)

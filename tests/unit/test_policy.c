@@ -25,12 +25,15 @@ enum {
 	AT_LIMIT_RULES = AT_LIMITS + 8 * LIMIT_COUNT,
 	AT_USER = AT_LIMIT_RULES + 4 * LIMIT_COUNT,
 	AT_HOME = AT_USER + 4,
-	AT_RULE_COUNT = AT_USER + 24,
-	AT_PATH_COUNT = AT_USER + 32,
-	AT_PATH_OFFSET = AT_USER + 36,
-	AT_EGRESS_LENGTH = AT_USER + 56,
-	AT_EGRESS_OFFSET = AT_USER + 60,
-	HEADER = AT_USER + 64,
+	AT_APPROVAL = AT_USER + 20,
+	AT_RULE_COUNT = AT_USER + 28,
+	AT_PATH_COUNT = AT_USER + 36,
+	AT_PATH_OFFSET = AT_USER + 40,
+	AT_RULING_COUNT = AT_USER + 60,
+	AT_RULING_OFFSET = AT_USER + 64,
+	AT_EGRESS_LENGTH = AT_USER + 68,
+	AT_EGRESS_OFFSET = AT_USER + 72,
+	HEADER = AT_USER + 76,
 };
 
 static struct policy sample(struct arena *arena)
@@ -50,7 +53,20 @@ static struct policy sample(struct arena *arena)
 		  .tool = "",
 		  .purpose = "" },
 	};
+	static struct ruling rulings[] = {
+		{ .kind = RULING_EXEC_DENY, .text = "curl" },
+		{ .kind = RULING_TARGET_HOST, .text = "*.example.org", .label = "production" },
+		{ .kind = RULING_EXCEPTION,
+		  .text = "rm -rf build",
+		  .label = "anna",
+		  .note = "why",
+		  .digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		  .until = 20000 },
+	};
 	struct policy policy = {
+		.approval = RULING_ALWAYS,
+		.rulings = rulings,
+		.ruling_count = 3,
 		.flags = POLICY_ALLOW_PTRACE,
 		.egress = { EGRESS_POLICY, "release", egress, 1 },
 		.uid = 1000,
@@ -118,6 +134,7 @@ static struct policy sample(struct arena *arena)
 						 .source = "/home/u/ws/link",
 						 .target = "/home/u/ws/link",
 						 .rule = flag }));
+	policy.approval_rule = rulings[0].rule = rulings[1].rule = rulings[2].rule = flag;
 	limits_init(&(struct limit_facts){ 0 }, &policy.limits);
 	policy.limits.values[LIMIT_PIDS] = 77;
 	policy.limits.asked = UINT32_C(1) << LIMIT_PIDS;
@@ -180,6 +197,20 @@ static void assert_policy(const struct policy *a, const struct policy *b)
 		assert_int_equal(a->listeners[i].type, b->listeners[i].type);
 		assert_int_equal(a->listeners[i].port, b->listeners[i].port);
 	}
+	assert_int_equal(a->approval, b->approval);
+	assert_int_equal(a->approval_rule, b->approval_rule);
+	assert_int_equal(a->ruling_count, b->ruling_count);
+	for (size_t i = 0; i < a->ruling_count; i++) {
+		const struct ruling *x = &a->rulings[i], *y = &b->rulings[i];
+
+		assert_int_equal(x->kind, y->kind);
+		assert_text(x->text, y->text);
+		assert_text(x->label, y->label);
+		assert_text(x->note, y->note);
+		assert_text(x->digest, y->digest);
+		assert_int_equal(x->rule, y->rule);
+		assert_true(x->until == y->until);
+	}
 	assert_int_equal(a->egress.mode, b->egress.mode);
 	assert_string_equal(a->egress.purpose, b->egress.purpose);
 	assert_int_equal(a->egress.rule_count, b->egress.rule_count);
@@ -233,6 +264,8 @@ static void round_trip(void **state)
 	free(blob);
 
 	empty.rule_count = empty.view.count = empty.variable_count = empty.listener_count = 0;
+	empty.ruling_count = empty.approval_rule = 0;
+	empty.approval = RULING_ON_REQUEST;
 	memset(empty.limit_rules, 0, sizeof(empty.limit_rules));
 	blob = encoded(&arena, &empty, &length);
 	assert_int_equal(policy_decode(blob, length, &arena, &back, &error), 0);
@@ -322,6 +355,7 @@ static void wrong_fields(void **state)
 	size_t length;
 	unsigned char *blob = encoded(&arena, &policy, &length);
 	uint32_t paths = at32(blob + AT_PATH_OFFSET);
+	uint32_t rulings = at32(blob + AT_RULING_OFFSET);
 	const struct {
 		uint32_t at, value;
 	} rows[] = {
@@ -341,6 +375,19 @@ static void wrong_fields(void **state)
 		{ AT_USER, (uint32_t)length },
 		{ AT_USER, HEADER - 1 },
 		{ AT_HOME, at32(blob + AT_USER) }, /* a string that was named before */
+		{ AT_APPROVAL, RULING_APPROVAL_COUNT },
+		{ AT_APPROVAL + 4, 1000 },
+		{ AT_APPROVAL + 4, 0 }, /* nobody says "always" */
+		{ AT_RULING_COUNT, RULING_LIMIT + 1 },
+		{ AT_RULING_COUNT, 2 },
+		{ rulings, RULING_KIND_COUNT },
+		{ rulings, RULING_ASK }, /* "curl" is no class */
+		{ rulings, RULING_EXCEPTION },
+		{ rulings + 4, 0 },
+		{ rulings + 20, 1000 },
+		{ rulings + 24, 1 }, /* a last day where none belongs */
+		{ rulings + 32 + 8, 0 },
+		{ rulings + 64 + 24, 0 },
 		{ AT_RULE_COUNT, 0 },
 		{ AT_RULE_COUNT, UINT32_MAX },
 		{ AT_RULE_COUNT, POLICY_LIMIT_RULES + 1 },
