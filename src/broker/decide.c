@@ -3,6 +3,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/path.h"
+#include "policy/policy.h"
 #include "policy/sensitive.h"
 #include "policy/shell.h"
 #include "workspace/host.h"
@@ -11,12 +13,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-
-const char *decide_word(enum wanted_judgement verdict)
-{
-	return verdict == WANTED_ALLOWS ? "allow" : verdict == WANTED_DENIES ? "deny" : "ask";
-}
 
 /* Where the kernel leads to; NULL where that cannot be told. Opens nothing, not even a FIFO. */
 static const char *real_path(struct arena *arena, const char *path)
@@ -34,12 +32,28 @@ static const char *real_path(struct arena *arena, const char *path)
 	return arena_copy_bytes(arena, target, (size_t)length);
 }
 
+/* Where a name of the box is the same name of the host's. */
+static bool is_shown_as_it_is(const struct policy *policy, const char *path)
+{
+	const struct view_path *row = path_is_clean(path) ? view_lookup(&policy->view, path) : NULL;
+
+	return row &&
+	       (row->class == PATH_READ || row->class == PATH_WRITE || row->class == PATH_STAGE ||
+		row->class == PATH_PROTECT) &&
+	       strcmp(row->source, row->target) == 0;
+}
+
 /* A file that is not there yet is where its directory leads to. */
 static const char *resolve(void *context, const char *path)
 {
-	struct arena *arena = ((struct decision_links *)context)->arena;
-	const char *slash = strrchr(path, '/'), *real = real_path(arena, path);
+	const struct decision_links *links = context;
+	struct arena *arena = links->arena;
+	const char *slash = strrchr(path, '/'), *real;
 
+	/* nothing is told of what the box does not show */
+	if (links->policy && !is_shown_as_it_is(links->policy, path))
+		return NULL;
+	real = real_path(arena, path);
 	if (real || !slash || slash == path)
 		return real;
 	real = arena_copy_bytes(arena, path, (size_t)(slash - path));
@@ -47,14 +61,28 @@ static const char *resolve(void *context, const char *path)
 	return real ? arena_format(arena, "%s%s", real, slash) : NULL;
 }
 
-static void begin(struct decision *decision, struct arena *arena, const struct caller *host,
-		  const char *cwd)
+static void begin(struct decision *decision, struct arena *arena, const struct decide_place *place)
 {
+	const struct policy *policy = place->policy;
+	const struct caller *host = place->host;
+
 	decision->links.arena = arena;
+	decision->links.policy = policy;
+	decision->judging = (struct verdict_facts){ .policy = policy };
+	if (policy) {
+		program_files_begin(&decision->files, policy, place->environ,
+				    place->cwd ? place->cwd : policy->cwd, arena);
+		decision->judging.day = (uint64_t)(time(NULL) / (24 * 60 * 60));
+		decision->judging.is_program = program_files_match;
+		decision->judging.digest = program_files_digest;
+		decision->judging.context = &decision->files;
+	}
 	decision->facts = (struct classify_facts){
-		.cwd = cwd,
-		.home = host->home,
-		.user = host->known ? host->user : NULL,
+		.cwd = place->cwd,
+		.home = policy ? policy->home : host->home,
+		.user = policy	    ? policy->user :
+			host->known ? host->user :
+				      NULL,
 		.resolve = resolve,
 		.context = &decision->links,
 	};
@@ -105,44 +133,28 @@ static void read_texts(struct decision *decision, struct parser *parser)
 	}
 }
 
-static void conclude(struct decision *decision)
-{
-	const struct classify *classify = &decision->classify;
-	size_t i = 0;
-
-	decision->verdict = classify_judge(classify);
-	while (i < classify->wanted_count &&
-	       wanted_judge(&classify->wanted[i]) != decision->verdict)
-		i++;
-	decision->request = i;
-	if (i < classify->wanted_count) {
-		const struct wanted *wanted = &classify->wanted[i];
-
-		decision->rule = wanted_rule(wanted->verb);
-		decision->reason = wanted->why[0] ? wanted->why : wanted_verb_meaning(wanted->verb);
-		return;
-	}
-	decision->rule = wanted_rule(WANTED_UNCLEAR);
-	decision->reason = "more commands, words or nesting than are looked through";
-}
-
 void decide_argv(struct decision *decision, struct arena *arena, struct parser *parser,
-		 const struct caller *host, const char *cwd, const char *const *argv, size_t argc)
+		 const struct decide_place *place, const char *const *argv, size_t argc)
 {
-	begin(decision, arena, host, cwd);
+	begin(decision, arena, place);
 	if (argc > DECIDE_LIMIT_WORDS)
 		decision->classify.failed = true;
 	else
 		classify_argv(&decision->classify, argv, argc);
 	read_texts(decision, parser);
-	conclude(decision);
+	verdict_make(&decision->classify, &decision->judging, &decision->verdicts);
 }
 
 void decide_shell(struct decision *decision, struct arena *arena, struct parser *parser,
-		  const struct caller *host, const char *cwd, const char *text, size_t length)
+		  const struct decide_place *place, const char *text, size_t length)
 {
-	begin(decision, arena, host, cwd);
+	begin(decision, arena, place);
+	/* for exceptions: what holds a NUL is none that could be one */
+	decision->judging.text = memchr(text, '\0', length) ? "'" :
+							      arena_copy_bytes(arena, text, length);
+	if (!decision->judging.text)
+		decision->classify.failed = true;
 	read_text(decision, parser, text, length, SIZE_MAX);
 	read_texts(decision, parser);
-	conclude(decision);
+	verdict_make(&decision->classify, &decision->judging, &decision->verdicts);
 }

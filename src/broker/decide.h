@@ -1,43 +1,50 @@
 /*
  * What becomes of a command line before it runs: classification (policy/classify.h), its shell
- * strings read by bawn-parse (broker/parser.h), and the verdict of the policy in force, which today
- * is the built-in one (policy/wanted.def). Runs nothing and asks nobody. UX, not a boundary.
+ * strings read by bawn-parse (broker/parser.h), and the verdicts of a policy (policy/verdict.h).
+ * Runs nothing and asks nobody. UX, not a boundary.
  */
 #pragma once
 
 #include "broker/parser.h"
+#include "broker/program_file.h"
 #include "policy/classify.h"
-#include "policy/rule.h"
+#include "policy/verdict.h"
 
 #include <stddef.h>
 
 struct arena;
 struct caller;
+struct policy;
 
 /* More words than a person could look through are not looked at. */
 #define DECIDE_LIMIT_WORDS 65536u
 
+/* What a decision is made for. */
+struct decide_place {
+	const struct caller *host;
+	const char *cwd;	     /* clean and real, or NULL: not known */
+	const struct policy *policy; /* of a box, whose paths and programs are meant; NULL: none */
+	const char *const *environ;  /* of the action in the box; NULL: the policy's */
+};
+
 struct decision {
-	enum wanted_judgement verdict;
-	struct rule_ref rule; /* that decided, of the request that it is about */
-	const char *reason;   /* a sentence; borrowed */
-	size_t request;	      /* index of that request in classify.wanted; wanted_count: none */
+	struct verdict_list verdicts;
 	struct classify classify;
 	struct classify_facts facts;
+	struct verdict_facts judging;
+	struct program_files files;
 	struct decision_links {
 		struct arena *arena;
+		const struct policy *policy;
 	} links;
 };
 
 /*
  * Both fill a zeroed decision, which must stay where it is, and cannot fail: whatever goes wrong
- * asks. Words and text are borrowed. cwd is clean and real, or NULL: not known. Paths are resolved
- * by the file system as it is now.
+ * asks. Words and text are borrowed. Paths are resolved by the file system as it is now; those of a
+ * box where its view shows them.
  */
 void decide_argv(struct decision *decision, struct arena *arena, struct parser *parser,
-		 const struct caller *host, const char *cwd, const char *const *argv, size_t argc);
+		 const struct decide_place *place, const char *const *argv, size_t argc);
 void decide_shell(struct decision *decision, struct arena *arena, struct parser *parser,
-		  const struct caller *host, const char *cwd, const char *text, size_t length);
-
-/* "allow", "ask", "deny" */
-const char *decide_word(enum wanted_judgement verdict);
+		  const struct decide_place *place, const char *text, size_t length);

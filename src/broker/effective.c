@@ -561,6 +561,17 @@ static void add_limit_rules(struct maker *maker)
 								       binding->limit_rules[limit]);
 }
 
+/* What policies say of the requests of an action. */
+static int add_rulings(struct maker *maker)
+{
+	int result = ruling_compile(&maker->effective->binding->layers.document, &maker->policy,
+				    maker->arena);
+
+	return result < 0 ?
+		       error_errno(maker->error, result, "taking the rules about requests in") :
+		       0;
+}
+
 static int fill_policy(struct maker *maker)
 {
 	struct effective *effective = maker->effective;
@@ -609,6 +620,8 @@ static int fill_policy(struct maker *maker)
 		result = hide_inputs(arena, policy, maker->error);
 	if (result == 0)
 		result = check_strict(maker);
+	if (result == 0 && effective->binding)
+		result = add_rulings(maker);
 	if (result == 0 && effective->binding)
 		result = binding_check_place(effective->binding, policy, maker->error);
 	return result == 0 ? add_environment(maker) : result;

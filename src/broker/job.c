@@ -72,6 +72,45 @@ static int emit(struct job *job, enum event_type type, struct event *event)
 	return result < 0 ? result : emit_as_it_is(job, type, event);
 }
 
+/* The first one stands before the intent. */
+static int tell_verdicts(struct job *job)
+{
+	int result = 0;
+
+	for (size_t i = 1; i < job->options.verdicts.count && result == 0; i++) {
+		struct event verdict = { .body.verdict = job->options.verdicts.rows[i] };
+
+		result = emit(job, EVENT_VERDICT, &verdict);
+	}
+	return result < 0 ? result : event_flush(job->task->options.sink);
+}
+
+/* The gate did not let it pass: that is its end. */
+static int be_refused(struct job *job)
+{
+	const struct denial_list *denials = job->options.denials;
+	struct result *result = job->options.result;
+	int outcome = 0;
+
+	result->end = RESULT_DENIED;
+	result->cause = CAUSE_POLICY;
+	result->message = job->options.refused->message;
+	for (uint32_t i = 0; i < denials->count && outcome == 0; i++) {
+		const struct denial *denial = &denials->items[i];
+		struct event asked = { .body.approval = { .verb = denial_text(denial->kind)->verb,
+							  .target = denial->object,
+							  .shown = "",
+							  .answer = "deny" } };
+		struct event event = { .body.denial = denial };
+
+		if (denial->kind == DENIAL_COMMAND_ASKED)
+			outcome = emit(job, EVENT_APPROVAL, &asked);
+		if (outcome == 0)
+			outcome = emit(job, EVENT_DENIAL, &event);
+	}
+	return outcome;
+}
+
 int job_announce(struct job *job, struct task *task, const struct job_options *options)
 {
 	const struct effective *effective = task->options.effective;
@@ -97,9 +136,18 @@ int job_announce(struct job *job, struct task *task, const struct job_options *o
 	result->view = &effective->policy.view;
 	result->withheld = effective->withheld;
 	result->withheld_count = effective->withheld_count;
+	result->verdicts = options->verdicts.rows;
+	result->verdict_count = options->verdicts.count;
+	if (options->verdicts.count)
+		verdict.body.verdict = options->verdicts.rows[0];
 	outcome = emit(job, EVENT_VERDICT, &verdict);
 	if (outcome == 0)
 		outcome = emit(job, EVENT_ACTION_INTENT, &intent);
+	/* behind the intent, by which the recorder knows what is secret in their words */
+	if (outcome == 0 && options->verdicts.count)
+		outcome = tell_verdicts(job);
+	if (outcome == 0 && options->refused)
+		outcome = be_refused(job);
 	if (outcome < 0) {
 		error_errno(options->error, outcome,
 			    "the trace cannot be written, so nothing was started");

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/sha256.h"
+#include "broker/gate.h"
 #include "broker/streams.h"
 #include "isolate/box.h"
 #include "trace/event.h"
@@ -33,6 +34,8 @@ struct job_options {
 	struct change_list *changes; /* for the result; NULL: events only */
 	struct arena *arena; /* the result's memory; NULL: the workspace is not looked through */
 	struct error *error; /* holds the result's message */
+	struct gate_verdicts verdicts;	 /* of the gate, which it has passed, or not */
+	const struct error *refused;	 /* by the gate, as the denials tell; NULL: it may start */
 	const struct collect *artifacts; /* NULL: none was asked for */
 	bool evidence;			 /* read the layers back from the kernel for the result */
 	bool unkept;		      /* the output is passed on, and not spooled for `bawn logs` */

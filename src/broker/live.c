@@ -11,6 +11,7 @@
 #include "broker/keep.h"
 #include "broker/join.h"
 #include "broker/operate.h"
+#include "broker/parser.h"
 #include "broker/report.h"
 #include "broker/runtime.h"
 #include "broker/ticker.h"
@@ -53,6 +54,7 @@ struct live {
 	struct stray strays[STRAYS_LIMIT];
 	unsigned next_stray;
 	struct keep_later *unkept;
+	struct parser parser; /* of shell strings; from the first one on */
 };
 
 #define OF(member, pointer) ((struct live *)((char *)(pointer)-offsetof(struct live, member)))
@@ -274,8 +276,11 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 		   struct error *error)
 {
 	struct live *live = OF(operate, operate);
+	struct gate_verdicts verdicts;
 	struct job_options options;
 	struct live_job *mine;
+	struct gate gate;
+	bool refused;
 	int result;
 
 	if (count_jobs(&live->task) >= TASK_LIMIT_JOBS)
@@ -299,7 +304,13 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 		free_job(mine);
 		return result;
 	}
+	gate = (struct gate){ .effective = live->options->effective,
+			      .parser = &live->parser,
+			      .arena = &mine->exec.arena };
+	refused = gate_pass(&gate, &mine->action, &verdicts, &mine->denials, &mine->error) < 0;
 	options = (struct job_options){ .action = &mine->action,
+					.verdicts = verdicts,
+					.refused = refused ? &mine->error : NULL,
 					.result = &mine->result,
 					.denials = &mine->denials,
 					.changes = &mine->changes,
@@ -328,12 +339,12 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 						       .started_ns = clock_monotonic_ns(),
 						       .term = "of the client",
 						       .client = control_pid(peer) });
-	if (result < 0)
+	if (result < 0 || refused)
 		mine->job.state = JOB_OVER;
 	else
 		/* a failure is in the result, and told as one */
 		(void)task_add(&live->task, &mine->job);
-	if (result < 0) {
+	if (result < 0 || refused) {
 		mine->job.next = live->task.jobs;
 		live->task.jobs = &mine->job;
 	}
@@ -403,6 +414,7 @@ int live_serve(const struct live_options *options, struct error *error)
 	if (!live)
 		return error_errno(error, ENOMEM, "serving a task");
 	live->options = options;
+	live->parser = PARSER_NONE;
 	live->idle.fire = on_idle;
 	live->lifetime.fire = on_lifetime;
 	of_operate.idle_at = &live->idle.at_ns;
@@ -430,6 +442,7 @@ int live_serve(const struct live_options *options, struct error *error)
 	else
 		task_kill(&live->task);
 	operate_close(&live->operate);
+	parser_end(&live->parser);
 	/* it is dead at once, and its output is kept after that */
 	task_stop(&live->task);
 	if (live->task.landing.count || live->task.sweeping.is_begun)

@@ -26,11 +26,32 @@ static int emit_request(struct recorder *recorder, const struct effective *effec
 						    .gid = effective->host.gid,
 						    .host_root = effective->host.root,
 						    .meta = request->meta } };
+	bool has_policy = effective->blob && effective->policy.cwd;
 	struct event intent = { .type = EVENT_ACTION_INTENT,
 				.body.intent = { .action = action, .meta = request->meta } };
-	int result = emit(recorder, &start, "");
+	int result;
 
+	if (has_policy) {
+		start.body.task_start.policy_hash = effective->hash;
+		start.body.task_start.policy = &effective->policy;
+		start.body.task_start.policy_blob = effective->blob;
+		start.body.task_start.policy_bytes = effective->blob_length;
+	}
+	result = emit(recorder, &start, "");
 	return result < 0 || !action->argc ? result : emit(recorder, &intent, action->id);
+}
+
+/* Of the gate (broker/gate.h). */
+static int emit_verdicts(struct recorder *recorder, const struct result *result, const char *action)
+{
+	int outcome = 0;
+
+	for (size_t i = 0; i < result->verdict_count && outcome == 0; i++) {
+		struct event event = { .type = EVENT_VERDICT, .body.verdict = result->verdicts[i] };
+
+		outcome = emit(recorder, &event, action);
+	}
+	return outcome;
 }
 
 static int emit_denials(struct recorder *recorder, const struct denial_list *denials,
@@ -48,6 +69,8 @@ static int emit_denials(struct recorder *recorder, const struct denial_list *den
 							   .reason = text->message,
 							   .rule = denial->rule } };
 		struct event event = { .type = EVENT_DENIAL, .body.denial = denial };
+		bool was_judged = denial->kind == DENIAL_COMMAND_ASKED ||
+				  denial->kind == DENIAL_COMMAND_DENIED;
 		/* each of these was asked about (approval_ask()), and nobody is there to answer */
 		struct event approval = { .type = EVENT_APPROVAL,
 					  .body.approval = { .verb = text->verb,
@@ -55,8 +78,9 @@ static int emit_denials(struct recorder *recorder, const struct denial_list *den
 							     .shown = "",
 							     .answer = "deny" } };
 
-		result = emit(recorder, &approval, action);
-		if (result == 0)
+		if (denial->kind != DENIAL_COMMAND_DENIED)
+			result = emit(recorder, &approval, action);
+		if (result == 0 && !was_judged)
 			result = emit(recorder, &verdict, action);
 		if (result == 0)
 			result = emit(recorder, &event, action);
@@ -70,14 +94,20 @@ void refusal_record(const struct effective *effective, const struct request *req
 {
 	static const char *const none[] = { NULL };
 	struct recorder CLEANUP_RECORDER recorder = RECORDER_NONE;
-	struct action action = { .argv = argv ? argv : none, .cwd = request->cwd, .environ = none };
+	/* where the policy stood already the environment is known, and what in it is secret */
+	struct action action = { .argv = argv ? argv : none,
+				 .cwd = effective->policy.cwd ? effective->policy.cwd :
+								request->cwd,
+				 .environ = result->action ? result->action->environ : none };
 	struct error ignored = ERROR_NONE;
 	struct event final = { .type = EVENT_ACTION_RESULT, .body.result = result };
 	int outcome;
 
 	if (request->unrecorded || effective->unrecorded || effective->state.fd < 0 ||
-	    effective_make_id('t', action.task) < 0)
+	    (!result->action && effective_make_id('t', action.task) < 0))
 		return;
+	if (result->action)
+		memcpy(action.task, result->action->task, sizeof(action.task));
 	/* of a task of one action: the same letters */
 	memcpy(action.id, action.task, sizeof(action.id));
 	action.id[0] = 'a';
@@ -91,6 +121,8 @@ void refusal_record(const struct effective *effective, const struct request *req
 				 &ignored);
 	if (outcome == 0)
 		outcome = emit_request(&recorder, effective, request, &action);
+	if (outcome == 0)
+		outcome = emit_verdicts(&recorder, result, action.id);
 	if (outcome == 0)
 		outcome = emit_denials(&recorder, denials, action.argc ? action.id : "");
 	if (outcome == 0 && action.argc)

@@ -134,6 +134,7 @@ int supervise(const struct supervise_options *options, struct denial_list *denia
 				      .arena = options->arena,
 				      .artifacts = options->artifacts,
 				      .error = error,
+				      .verdicts = options->verdicts,
 				      .evidence = options->evidence,
 				      .unkept = options->unkept,
 				      .in = options->action->input == ACTION_INPUT_NULL ? -1 : 0,

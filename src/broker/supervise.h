@@ -8,6 +8,7 @@
 #pragma once
 
 #include "broker/effective.h"
+#include "broker/gate.h"
 #include "trace/event.h"
 #include "trace/result.h"
 
@@ -23,6 +24,7 @@ struct supervise_options {
 	const struct action *action;
 	struct event_sink *sink;
 	const struct collect *artifacts; /* what to copy out afterwards; NULL: nothing */
+	struct gate_verdicts verdicts;	 /* of the gate, which it has passed */
 	bool evidence;			 /* read the layers back from the kernel for the result */
 	bool unkept;			 /* the output is not spooled for `bawn logs` */
 	bool progress;		     /* a status line where a person waits (broker/progress.h) */

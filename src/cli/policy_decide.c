@@ -8,6 +8,8 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "broker/decide.h"
+#include "broker/effective.h"
+#include "cli/request.h"
 #include "policy/shell.h"
 #include "workspace/host.h"
 #include "workspace/root.h"
@@ -17,9 +19,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_JSON, OPTION_SHELL, OPTION_SHELL_FILE };
+enum { OPTION_JSON = OPTION_OWN, OPTION_SHELL, OPTION_SHELL_FILE };
 
 static const struct option options[] = {
+#define REQUEST_OPTION REQUEST_ROW
+#include "cli/request.def"
+#undef REQUEST_OPTION
 	{ "--json", NULL, "print JSON", false, false, OPTION_JSON },
 	{ "--shell", "STRING", "decide about a string that a shell would get", false, false,
 	  OPTION_SHELL },
@@ -28,22 +33,34 @@ static const struct option options[] = {
 };
 
 struct deciding {
+	struct request request;
+	struct arena *arena;
 	const char *shell, *file;
-	bool json;
+	bool json, has_policy;
 };
 
 static int take(void *context, const struct option *option, const char *value, struct error *error)
 {
 	struct deciding *deciding = context;
 
-	(void)error;
-	if (option->id == OPTION_JSON)
+	switch (option->id) {
+	case OPTION_JSON:
 		deciding->json = true;
-	else if (option->id == OPTION_SHELL)
+		return 0;
+	case OPTION_SHELL:
 		deciding->shell = value;
-	else
+		return 0;
+	case OPTION_SHELL_FILE:
 		deciding->file = value;
-	return 0;
+		return 0;
+	case OPTION_POLICY:
+	case OPTION_PRESET:
+		deciding->has_policy = true;
+		break;
+	default:
+		break;
+	}
+	return request_take(&deciding->request, deciding->arena, option, value, error);
 }
 
 /* One byte more than the limit: what is longer asks unparsed, and is not read to its end. */
@@ -70,18 +87,17 @@ static int read_file(const char *path, struct arena *arena, char **ret_text, siz
 static void request_json(const struct decision *decision, size_t index, struct json *json)
 {
 	const struct wanted *wanted = &decision->classify.wanted[index];
-	const struct rule_ref rule = wanted_rule(wanted->verb);
+	const struct verdict *verdict = &decision->verdicts.rows[index];
 
 	json_object(json, NULL);
-	json_string(json, "verdict", decide_word(wanted_judge(wanted)));
+	json_string(json, "verdict", verdict_word(verdict->judgement));
 	json_string(json, "verb", wanted_verb_name(wanted->verb));
 	json_string(json, "target", wanted->target);
 	json_bool(json, "exact", wanted->exact);
 	json_unsigned(json, "segment", wanted->segment);
 	json_unsigned(json, "position", wanted->position);
-	json_string(json, "reason",
-		    wanted->why[0] ? wanted->why : wanted_verb_meaning(wanted->verb));
-	rule_json(&rule, "rule", json);
+	json_string(json, "reason", verdict->reason);
+	rule_json(&verdict->rule, "rule", json);
 	json_object_end(json);
 }
 
@@ -96,18 +112,24 @@ static void segment_json(const struct decision *decision, size_t index, struct j
 	json_array_end(json);
 }
 
+static size_t request_count(const struct decision *decision)
+{
+	return decision->verdicts.rows ? decision->classify.wanted_count : 0;
+}
+
 static void print_json(const struct decision *decision, struct buffer *buffer)
 {
+	const struct verdict_list *verdicts = &decision->verdicts;
 	struct json json;
 
 	json_begin(&json, buffer);
 	json_object(&json, NULL);
 	json_unsigned(&json, "version", 1);
-	json_string(&json, "verdict", decide_word(decision->verdict));
-	json_string(&json, "reason", decision->reason);
-	rule_json(&decision->rule, "rule", &json);
-	if (decision->request < decision->classify.wanted_count)
-		json_unsigned(&json, "request", decision->request);
+	json_string(&json, "verdict", verdict_word(verdicts->whole.judgement));
+	json_string(&json, "reason", verdicts->whole.reason);
+	rule_json(&verdicts->whole.rule, "rule", &json);
+	if (verdicts->request < decision->classify.wanted_count)
+		json_unsigned(&json, "request", verdicts->request);
 	else
 		json_null(&json, "request");
 	json_array(&json, "segments");
@@ -115,7 +137,7 @@ static void print_json(const struct decision *decision, struct buffer *buffer)
 		segment_json(decision, i, &json);
 	json_array_end(&json);
 	json_array(&json, "requests");
-	for (size_t i = 0; i < decision->classify.wanted_count; i++)
+	for (size_t i = 0; i < request_count(decision); i++)
 		request_json(decision, i, &json);
 	json_array_end(&json);
 	json_object_end(&json);
@@ -135,48 +157,49 @@ static void print_segment(const struct decision *decision, size_t index, struct 
 	buffer_byte(buffer, '\n');
 }
 
-static void print_request(const struct wanted *wanted, struct buffer *buffer)
+static void print_request(const struct decision *decision, size_t index, struct buffer *buffer)
 {
-	const struct rule_ref rule = wanted_rule(wanted->verb);
+	const struct wanted *wanted = &decision->classify.wanted[index];
+	const struct verdict *verdict = &decision->verdicts.rows[index];
 
-	buffer_format(buffer, "    %-5s  %s ", decide_word(wanted_judge(wanted)),
+	buffer_format(buffer, "    %-5s  %s ", verdict_word(verdict->judgement),
 		      wanted_verb_name(wanted->verb));
 	buffer_visible(buffer, wanted->target);
 	if (!wanted->exact)
 		buffer_text(buffer, " (known only at run time)");
 	buffer_text(buffer, "  (");
-	rule_print(&rule, buffer);
-	buffer_format(buffer, ": %s)\n",
-		      wanted->why[0] ? wanted->why : wanted_verb_meaning(wanted->verb));
+	rule_print(&verdict->rule, buffer);
+	buffer_format(buffer, ": %s)\n", verdict->reason);
 }
 
 /* "ask: fs.write x (built-in "command.fs.write": makes or changes a file)", then all of it. */
 static void print_text(const struct decision *decision, struct buffer *buffer)
 {
 	const struct classify *classify = &decision->classify;
+	const struct verdict_list *verdicts = &decision->verdicts;
 
-	buffer_text(buffer, decide_word(decision->verdict));
-	if (decision->verdict != WANTED_ALLOWS) {
+	buffer_text(buffer, verdict_word(verdicts->whole.judgement));
+	if (verdicts->whole.judgement != WANTED_ALLOWS) {
 		buffer_text(buffer, ": ");
-		if (decision->request < classify->wanted_count) {
-			const struct wanted *wanted = &classify->wanted[decision->request];
+		if (verdicts->request < classify->wanted_count) {
+			const struct wanted *wanted = &classify->wanted[verdicts->request];
 
 			buffer_format(buffer, "%s ", wanted_verb_name(wanted->verb));
 			buffer_visible(buffer, wanted->target);
 			buffer_byte(buffer, ' ');
 		}
 		buffer_byte(buffer, '(');
-		rule_print(&decision->rule, buffer);
-		buffer_format(buffer, ": %s)", decision->reason);
+		rule_print(&verdicts->whole.rule, buffer);
+		buffer_format(buffer, ": %s)", verdicts->whole.reason);
 	}
 	buffer_byte(buffer, '\n');
 	/* what is no command's, as a redirection alone, is told as the first one's */
 	for (size_t i = 0; i < classify->segment_count || i == 0; i++) {
 		if (i < classify->segment_count)
 			print_segment(decision, i, buffer);
-		for (size_t j = 0; j < classify->wanted_count; j++)
+		for (size_t j = 0; j < request_count(decision); j++)
 			if (classify->wanted[j].segment == i)
-				print_request(&classify->wanted[j], buffer);
+				print_request(decision, j, buffer);
 	}
 }
 
@@ -192,44 +215,68 @@ static int say(const struct decision *decision, bool as_json)
 		complain("the decision could not be printed");
 		return 125;
 	}
-	return decision->verdict == WANTED_ALLOWS ? 0 : 1;
+	return decision->verdicts.whole.judgement == WANTED_ALLOWS ? 0 : 1;
 }
 
-static int decide(const struct deciding *deciding, struct arena *arena, const char *const *argv,
-		  size_t argc)
+/* Without a policy there is no box: what is meant is where the caller stands. */
+static int find_place(struct deciding *deciding, struct effective *effective, struct caller *host,
+		      struct decide_place *ret_place, enum effective_failure *failure,
+		      struct error *error)
 {
+	int result;
+
+	*failure = EFFECTIVE_BROKEN;
+	ret_place->host = host;
+	if (!deciding->has_policy) {
+		result = host_gather(deciding->arena, host, error);
+		/* a directory that is gone, or cannot be reached, is one that is not known */
+		if (result == 0 && root_resolve(".", deciding->arena, &ret_place->cwd, error) < 0)
+			ret_place->cwd = NULL;
+		return result;
+	}
+	result = effective_make(&deciding->request, deciding->arena, effective, failure, NULL,
+				error);
+	if (result == 0) {
+		*host = effective->host;
+		ret_place->cwd = effective->policy.cwd;
+		ret_place->policy = &effective->policy;
+	}
+	return result;
+}
+
+static int decide(struct deciding *deciding, const char *const *argv, size_t argc)
+{
+	struct effective CLEANUP_EFFECTIVE effective = EFFECTIVE_NONE;
 	struct parser CLEANUP_PARSER parser = PARSER_NONE;
 	struct error error = ERROR_NONE;
 	struct decision decision = { 0 };
+	struct decide_place place = { 0 };
+	enum effective_failure failure;
 	struct caller host;
-	const char *cwd = NULL;
 	char *text = NULL;
 	size_t length = 0;
-	int result = host_gather(arena, &host, &error);
+	int result = find_place(deciding, &effective, &host, &place, &failure, &error);
 
 	if (result == 0 && deciding->file)
-		result = read_file(deciding->file, arena, &text, &length, &error);
+		result = read_file(deciding->file, deciding->arena, &text, &length, &error);
 	if (result < 0) {
 		complain(error.message);
-		return 125;
+		return failure == EFFECTIVE_DENIED ? 1 : 125;
 	}
-	/* a directory that is gone, or cannot be reached, is one that is not known */
-	if (root_resolve(".", arena, &cwd, &error) < 0)
-		cwd = NULL;
 	if (deciding->file)
-		decide_shell(&decision, arena, &parser, &host, cwd, text, length);
+		decide_shell(&decision, deciding->arena, &parser, &place, text, length);
 	else if (deciding->shell)
-		decide_shell(&decision, arena, &parser, &host, cwd, deciding->shell,
+		decide_shell(&decision, deciding->arena, &parser, &place, deciding->shell,
 			     strlen(deciding->shell));
 	else
-		decide_argv(&decision, arena, &parser, &host, cwd, argv, argc);
+		decide_argv(&decision, deciding->arena, &parser, &place, argv, argc);
 	return say(&decision, deciding->json);
 }
 
 static int policy_decide_verb(int argc, char **argv)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
-	struct deciding deciding = { 0 };
+	struct deciding deciding = { .arena = &arena };
 	struct error error = ERROR_NONE;
 	int first = options_parse(&verb_policy_decide, argc, argv, take, &deciding, &error);
 
@@ -242,14 +289,16 @@ static int policy_decide_verb(int argc, char **argv)
 			 "-- COMMAND [ARGUMENT...]");
 		return 2;
 	}
-	return decide(&deciding, &arena, (const char *const *)argv + first, (size_t)(argc - first));
+	return decide(&deciding, (const char *const *)argv + first, (size_t)(argc - first));
 }
 
 const struct verb verb_policy_decide = {
 	.name = "policy decide",
 	.synopsis = "[-- COMMAND [ARGUMENT...]]",
 	.summary =
-		"Tell what a command line wants, and whether it is allowed, asked about or denied.",
+		"Tell what a command line wants, and whether it is allowed, asked about or denied: by "
+		"--policy or --preset in their box, else outside of any, where reads alone are "
+		"allowed.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
 	.exit_status =

@@ -6,6 +6,8 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/quantity.h"
+#include "broker/gate.h"
+#include "broker/parser.h"
 #include "broker/refusal.h"
 #include "broker/report.h"
 #include "broker/supervise.h"
@@ -147,12 +149,16 @@ static void report(const struct run *run, const struct result *result)
 /* A refusal or a failure before there was an action. */
 static int refuse(const struct run *run, enum effective_failure failure,
 		  const struct effective *effective, char **argv, const struct denial_list *denials,
-		  const struct error *error)
+		  const struct result *judged, const struct error *error)
 {
 	struct result result = {
+		.action = judged->action,
+		.policy_hash = judged->policy_hash,
 		.end = failure == EFFECTIVE_DENIED ? RESULT_DENIED : RESULT_FAILED,
 		.cause = failure == EFFECTIVE_DENIED ? CAUSE_POLICY : CAUSE_BAWN,
 		.message = error->message,
+		.verdicts = judged->verdicts,
+		.verdict_count = judged->verdict_count,
 		.denials = denials,
 	};
 
@@ -192,6 +198,27 @@ static int plan_artifacts(const struct run *run, const struct effective *effecti
 	return result;
 }
 
+/* What the policy's rules make of the command. */
+static int pass_gate(const struct run *run, const struct effective *effective,
+		     const struct action *action, struct result *result,
+		     struct denial_list *denials, enum effective_failure *failure,
+		     struct error *error)
+{
+	struct parser CLEANUP_PARSER parser = PARSER_NONE;
+	struct gate_verdicts verdicts;
+	const struct gate gate = { .effective = effective, .parser = &parser, .arena = run->arena };
+	int outcome = gate_pass(&gate, action, &verdicts, denials, error);
+
+	result->verdicts = verdicts.rows;
+	result->verdict_count = verdicts.count;
+	if (outcome < 0) {
+		*failure = EFFECTIVE_DENIED;
+		result->action = action;
+		result->policy_hash = effective->hash;
+	}
+	return outcome;
+}
+
 /* Whoever wants JSON from a terminal reads it there by a program, which has no use for the line. */
 static bool wants_progress(const struct run *run)
 {
@@ -220,9 +247,11 @@ static int run_command(struct run *run, int argc, char **argv)
 	if (outcome == 0)
 		outcome = plan_artifacts(run, &effective, &artifacts, &error);
 	if (outcome == 0)
+		outcome = pass_gate(run, &effective, &action, &result, &denials, &failure, &error);
+	if (outcome == 0)
 		outcome = request_record(&effective, run->arena, &recorder, &sink, &error);
 	if (outcome < 0)
-		return refuse(run, failure, &effective, argv, &denials, &error);
+		return refuse(run, failure, &effective, argv, &denials, &result, &error);
 	request_tell_unlanded(&effective);
 	if (!run->quiet)
 		request_tell_proposal(&effective);
@@ -233,6 +262,7 @@ static int run_command(struct run *run, int argc, char **argv)
 					     .evidence = run->json || run->status_fd >= 0 ||
 							 sink != &event_null_sink,
 					     .unkept = run->unkept,
+					     .verdicts = { result.verdicts, result.verdict_count },
 					     .progress = wants_progress(run),
 					     .changes = &changes,
 					     .arena = run->arena,

@@ -213,6 +213,14 @@ static void print_intent(struct show *show, const struct dossier_action *action)
 	}
 }
 
+static bool is_denied(struct show *show, const struct dossier_action *action)
+{
+	const char *kind =
+		json_tree_text(trace_dossier_read(&show->from, action->result), "end.kind");
+
+	return kind && strcmp(kind, "denied") == 0;
+}
+
 static void print_executable(struct show *show, const struct dossier_action *action)
 {
 	/* the digest may have come later, in a record of its own */
@@ -223,7 +231,9 @@ static void print_executable(struct show *show, const struct dossier_action *act
 		file = json_tree_get(trace_dossier_read(&show->from, action->start), "executable");
 	if (!file || file->type != JSON_OBJECT) {
 		buffer_text(text, "not on record");
-		show_missing(show, "no program on record", action->id);
+		/* what was denied before its start is none */
+		if (!is_denied(show, action))
+			show_missing(show, "no program on record", action->id);
 	} else {
 		put(text, file, "path");
 		if (json_tree_text(file, "sha256")) {

@@ -112,6 +112,8 @@ void denial_print(const struct denial *denial, struct buffer *buffer)
 	rule_print(&denial->rule, buffer);
 	buffer_format(buffer, ", %s): %s", denial->measured ? "measured" : "inferred",
 		      text->message);
+	if (denial->reason)
+		buffer_format(buffer, " (%s)", denial->reason);
 	if (never) {
 		buffer_format(buffer, "; no option allows it: %s", never);
 	} else if (text->remedy[0]) {

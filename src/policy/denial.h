@@ -37,6 +37,7 @@ struct denial {
 	struct rule_ref rule;
 	char object[DENIAL_OBJECT_BYTES];
 	char grant[DENIAL_OBJECT_BYTES]; /* what the remedy names where it is not the object */
+	const char *reason; /* in this case, for people; borrowed; NULL: nothing beyond the kind */
 	uint32_t count;
 	bool measured;
 };

@@ -198,7 +198,9 @@ int ruling_compile(const struct document *document, struct policy *policy, struc
 	const struct document_statement *approval = document_find(document, DOCUMENT_APPROVAL);
 	int result = 0;
 
-	for (enum ruling_approval i = 0; approval && i < RULING_APPROVAL_COUNT; i++)
+	/* the first one is what holds where nothing is said */
+	for (enum ruling_approval i = RULING_ON_REQUEST + 1; approval && i < RULING_APPROVAL_COUNT;
+	     i++)
 		if (strcmp(approval->text, approvals[i]) == 0) {
 			policy->approval = i;
 			policy->approval_rule = policy_rule(policy, arena, approval->rule);

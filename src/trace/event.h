@@ -46,11 +46,6 @@ struct event_task {
 	const char *const *meta; /* "KEY=VALUE" of --meta, NULL-ended; NULL: none */
 };
 
-struct event_verdict {
-	const char *verdict, *verb, *target, *reason;
-	struct rule_ref rule;
-};
-
 struct event_approval {
 	const char *verb, *target, *shown, *answer, *by, *proof, *channel;
 	const char *grant; /* what was granted; NULL: nothing */

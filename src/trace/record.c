@@ -61,13 +61,7 @@ static void put_task_start(const struct event *event, struct json *json)
 
 static void put_verdict(const struct event *event, struct json *json)
 {
-	const struct event_verdict *verdict = &event->body.verdict;
-
-	json_string(json, "verdict", verdict->verdict);
-	json_string(json, "verb", verdict->verb);
-	json_string(json, "target", verdict->target);
-	json_string(json, "reason", verdict->reason);
-	rule_json(&verdict->rule, "rule", json);
+	result_verdict_members(&event->body.verdict, json);
 }
 
 static void put_approval(const struct event *event, struct json *json)

@@ -124,6 +124,30 @@ static void put_inputs(const struct view *view, struct json *json)
 	json_array_end(json);
 }
 
+void result_verdict_members(const struct event_verdict *verdict, struct json *json)
+{
+	json_string(json, "verdict", verdict->verdict);
+	json_string(json, "verb", verdict->verb);
+	json_string(json, "target", verdict->target);
+	json_string(json, "reason", verdict->reason);
+	rule_json(&verdict->rule, "rule", json);
+	if (verdict->segment)
+		json_string(json, "segment", verdict->segment);
+}
+
+static void put_verdicts(const struct result *result, struct json *json)
+{
+	if (!result->verdict_count)
+		return;
+	json_array(json, "verdicts");
+	for (size_t i = 0; i < result->verdict_count; i++) {
+		json_object(json, NULL);
+		result_verdict_members(&result->verdicts[i], json);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 void result_members(const struct result *result, struct json *json)
 {
 	json_unsigned(json, "version", RESULT_VERSION);
@@ -138,6 +162,7 @@ void result_members(const struct result *result, struct json *json)
 	result_layers(result, json);
 	put_limits(result, json);
 	put_hits(result, json);
+	put_verdicts(result, json);
 	json_array(json, "denials");
 	for (uint32_t i = 0; result->denials && i < result->denials->count; i++)
 		denial_json(&result->denials->items[i], json);

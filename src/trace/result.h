@@ -61,6 +61,13 @@ struct limit_hit {
 	uint64_t grain_ns; /* ENFORCEMENT_POLLED: the longest delay */
 };
 
+/* What became of a request, or of an action as a whole. */
+struct event_verdict {
+	const char *verdict, *verb, *target, *reason;
+	const char *segment; /* the command that it is about; NULL: the whole */
+	struct rule_ref rule;
+};
+
 struct result {
 	const struct action *action;
 	const char *policy_hash;
@@ -77,6 +84,8 @@ struct result {
 	size_t limit_count;
 	struct limit_hit hits[LIMIT_COUNT]; /* each limit once */
 	size_t hit_count;
+	const struct event_verdict *verdicts; /* of its requests, where they were judged */
+	size_t verdict_count;
 	const struct denial_list *denials;
 	const struct change *changes;
 	size_t change_count;
@@ -100,6 +109,8 @@ const char *result_cause_name(enum result_cause cause);
 /* The members of the object, and the object. */
 void result_members(const struct result *result, struct json *json);
 void result_json(const struct result *result, struct json *json);
+/* The members of one of its verdicts, and of that event. */
+void result_verdict_members(const struct event_verdict *verdict, struct json *json);
 /* Its member `layers`. */
 void result_layers(const struct result *result, struct json *json);
 void limit_hit_members(const struct limit_hit *hit, struct json *json);

@@ -66,7 +66,8 @@ static void decide_words(struct parser *parser, const struct caller *host, struc
 	for (char *word = text ? strtok_r(text, " ", &save) : NULL; word && argc < WORDS;
 	     word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
-	decide_argv(&decision, arena, parser, host, "/tmp", argv, argc);
+	decide_argv(&decision, arena, parser, &(struct decide_place){ .host = host, .cwd = "/tmp" },
+		    argv, argc);
 	arena_reset(arena);
 	free(text);
 }
@@ -76,7 +77,8 @@ static void decide_text(struct parser *parser, const struct caller *host, struct
 {
 	struct decision decision = { 0 };
 
-	decide_shell(&decision, arena, parser, host, "/tmp", line, strlen(line));
+	decide_shell(&decision, arena, parser,
+		     &(struct decide_place){ .host = host, .cwd = "/tmp" }, line, strlen(line));
 	arena_reset(arena);
 }
 
