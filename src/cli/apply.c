@@ -21,6 +21,7 @@
 enum {
 	OPTION_DRY_RUN,
 	OPTION_OVERWRITE,
+	OPTION_MERGE,
 	OPTION_RESUME,
 	OPTION_UNDO,
 	OPTION_NO_UNDO,
@@ -33,6 +34,9 @@ static const struct option options[] = {
 	  OPTION_DRY_RUN },
 	{ "--overwrite", NULL, "apply also what the host changed meanwhile, over its changes",
 	  false, false, OPTION_OVERWRITE },
+	{ "--merge", NULL,
+	  "merge what the host changed meanwhile, where git has what both began with", false, false,
+	  OPTION_MERGE },
 	{ "--resume", NULL, "go on with an apply that was killed, as it was asked for", false,
 	  false, OPTION_RESUME },
 	{ "--undo", NULL, "take back what was applied; the stage has it again", false, false,
@@ -65,6 +69,9 @@ static int take(void *context, const struct option *option, const char *value, s
 		return 0;
 	case OPTION_OVERWRITE:
 		apply->asked.overwrites = true;
+		return 0;
+	case OPTION_MERGE:
+		apply->asked.merges = true;
 		return 0;
 	case OPTION_RESUME:
 		apply->is_resumed = true;
@@ -233,6 +240,7 @@ static int bring(struct apply *apply, struct error *error)
 					   .path_count = apply->asked.path_count,
 					   .is_dry = apply->is_dry,
 					   .overwrites = apply->asked.overwrites,
+					   .merges = apply->asked.merges,
 					   .drops = apply->asked.drops,
 					   .begin = begin_record,
 					   .context = apply };
@@ -323,7 +331,7 @@ static void print_git(const struct apply *apply, const struct change *change, st
 static bool is_told(const struct apply *apply, const struct stage_item *item)
 {
 	return item->outcome != STAGE_WAITING &&
-	       (apply->has_json || apply->is_dry || item->outcome != STAGE_APPLIED);
+	       (apply->has_json || apply->is_dry || item->outcome != STAGE_APPLIED || item->merged);
 }
 
 static void sum_up(const struct apply *apply, struct buffer *text)
@@ -355,7 +363,8 @@ static void sum_up(const struct apply *apply, struct buffer *text)
 				  "away, an undo brings back what was there\n");
 	else if (outcomes[STAGE_CONFLICT])
 		buffer_text(text, "conflicts are what the host changed, too: it has what it had; "
-				  "--overwrite takes the task's\n");
+				  "--merge puts both together where it can, --overwrite takes the "
+				  "task's\n");
 }
 
 static int report(const struct apply *apply)
@@ -417,11 +426,15 @@ static int run(struct apply *apply, int argc, char **argv, struct error *error)
 
 static int check_words(const struct apply *apply, struct error *error)
 {
-	return apply->asked.is_undo && (apply->asked.overwrites || apply->asked.drops) ?
-		       error_set(error, EINVAL,
-				 "--undo goes without --overwrite and --no-undo: what the host "
-				 "changed since is never taken") :
-		       0;
+	const struct stage_asked *asked = &apply->asked;
+
+	if (asked->is_undo && (asked->overwrites || asked->merges || asked->drops))
+		return error_set(error, EINVAL,
+				 "--undo goes without --overwrite, --merge and --no-undo: what the "
+				 "host changed since is never taken");
+	if (asked->overwrites && asked->merges)
+		return error_set(error, EINVAL, "--merge and --overwrite exclude each other");
+	return 0;
 }
 
 static int apply_verb(int argc, char **argv)

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "ipc/codec.h"
 #include "workspace/stage_apply_internal.h"
+#include "workspace/stage_merge.h"
 #include "workspace/stage_undo.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 #define ASKED "asked"
-#define ASKED_VERSION 2u
+#define ASKED_VERSION 3u
 #define ASKED_LIMIT_BYTES (32u * 1024 * 1024)
 
 const char *stage_outcome_name(enum stage_outcome outcome)
@@ -39,6 +40,7 @@ int stage_asked_keep(int stage_fd, const struct stage_asked *asked)
 		return -errno;
 	codec_put_u32(&buffer, ASKED_VERSION);
 	codec_put_u32(&buffer, asked->overwrites);
+	codec_put_u32(&buffer, asked->merges);
 	codec_put_u32(&buffer, asked->drops);
 	codec_put_u32(&buffer, asked->is_undo);
 	codec_put_u32(&buffer, (uint32_t)asked->path_count);
@@ -75,6 +77,7 @@ int stage_apply_asked(const struct stage_kept *kept, struct arena *arena,
 	if (codec_u32(&cursor) != ASKED_VERSION)
 		codec_fail(&cursor, -EBADMSG);
 	asked.overwrites = codec_u32(&cursor);
+	asked.merges = codec_u32(&cursor);
 	asked.drops = codec_u32(&cursor);
 	asked.is_undo = codec_u32(&cursor);
 	asked.path_count = codec_count(&cursor, STAGE_APPLY_LIMIT_PATHS, 4);
@@ -248,6 +251,7 @@ static int begin(const struct stage_apply *apply, const struct stage_applied *ap
 	const struct stage_asked asked = { .paths = apply->paths,
 					   .path_count = apply->path_count,
 					   .overwrites = apply->overwrites,
+					   .merges = apply->merges,
 					   .drops = apply->drops };
 	int result = check_room(apply, applied, error);
 
@@ -273,6 +277,8 @@ int stage_apply(const struct stage_apply *apply, struct arena *arena,
 	}
 	result = stage_apply_judge(apply, arena, ret_applied, error);
 	ret_applied->is_left = true;
+	if (result == 0 && apply->merges)
+		result = stage_merge_all(apply->kept, ret_applied, error);
 	if (result == 0 && !apply->is_dry)
 		result = begin(apply, ret_applied, error);
 	if (result == 0 && !apply->is_dry) {
@@ -281,6 +287,8 @@ int stage_apply(const struct stage_apply *apply, struct arena *arena,
 	}
 	if (result == 0 && !apply->is_dry)
 		stage_asked_forget(apply->kept->fd);
+	if (apply->merges)
+		stage_merge_end(apply->kept);
 	count(ret_applied);
 	return result;
 }

@@ -54,6 +54,7 @@ struct stage_item {
 	/* the host's object as it was judged; inode 0: none */
 	uint64_t device, inode, size;
 	int64_t mtime_ns;
+	unsigned merged; /* the number of what was merged (workspace/stage_merge.h); 0: nothing */
 };
 
 struct stage_applied;
@@ -65,6 +66,7 @@ struct stage_apply {
 	size_t path_count;
 	bool is_dry;
 	bool overwrites; /* conflicts, too */
+	bool merges;	 /* conflicts, where that is possible */
 	bool drops;	 /* what is replaced is not kept for an undo (workspace/stage_undo.h) */
 	/*
 	 * When it is known what is to be done, before any of it is; not for a dry run. Negative
@@ -100,7 +102,7 @@ int stage_apply_recover(const struct stage_kept *kept, struct error *error)
 struct stage_asked {
 	const char *const *paths;
 	size_t path_count;
-	bool overwrites, drops, is_undo;
+	bool overwrites, merges, drops, is_undo;
 };
 
 /* It is kept, so that a killed one is gone on with in the same way. -ENOENT: none was killed. */

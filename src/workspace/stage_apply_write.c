@@ -16,6 +16,7 @@
 #include "base/content.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "workspace/stage_merge.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +117,8 @@ static int open_source(int upper_fd, const struct stage_item *item)
 
 static int make_file(struct stage_writer *writer, const struct stage_item *item)
 {
-	int CLEANUP_FD from = open_source(writer->kept->upper_fd, item);
+	int CLEANUP_FD from = item->merged ? stage_merge_open(writer->kept, item) :
+					     open_source(writer->kept->upper_fd, item);
 	int CLEANUP_FD to = -1;
 	struct timespec times[2];
 	struct stat status;

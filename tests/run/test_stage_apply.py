@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -561,3 +562,77 @@ def test_one_directory_that_cannot_be_written(live):
     assert (live.work / "d/f").read_text() == "f\n"
     apply(live)
     assert (live.work / "d/f").read_text() == "f\nx\n"
+
+
+# ---- merging ----
+
+LINES = "".join(f"line {number}\n" for number in range(30))
+
+
+def test_both_changed_it(live):
+    """Merged only where a person says so, git has what both began with, and no line is both's."""
+    for name in ("both", "same", "binary", "mode"):
+        (live.work / name).write_text(LINES)
+    plain(live)
+    # what is not committed is both's already
+    (live.work / "both").write_text(LINES.replace("line 15\n", "line 15\nnot committed\n"))
+    (live.work / "untracked").write_text(LINES)
+    eventually(lambda: time.time_ns() // 10**9 > os.stat(live.work / "untracked").st_mtime + 2)
+    staged(live, "for name in both same untracked mode; do sed -i 's/^line 3$/task/' $name; done; "
+           "printf 'a\\0b' > binary; chmod 755 mode")
+    for name, line in (("both", "line 25"), ("same", "line 3"), ("untracked", "line 25"),
+                       ("binary", "line 25"), ("mode", "line 25")):
+        text = (live.work / name).read_text()
+        (live.work / name).write_text(text.replace(f"{line}\n", "host\n"))
+    git(live.work, "commit", "-qam", "the host's")
+    before = contents(live.work, [".git"])
+    assert set(names(outcomes(live, status=1)).values()) == {"conflict"}
+    found = outcomes(live, "--merge", "--dry-run", status=1)
+    assert contents(live.work, [".git"]) == before
+    assert found["both"] == ("ready", "merged with what the host changed")
+    found = outcomes(live, "--merge", status=1)
+    assert names(found) == {"both": "applied", "mode": "applied", "same": "conflict",
+                            "untracked": "conflict", "binary": "conflict"}, found
+    assert "same lines" in found["same"][1] and "no version" in found["untracked"][1], found
+    after = contents(live.work, [".git"])
+    assert after["both"][1].decode() == LINES.replace("line 15\n", "line 15\nnot committed\n") \
+        .replace("line 3\n", "task\n").replace("line 25\n", "host\n")
+    assert after["mode"][0] == 0o755
+    for name in ("same", "untracked", "binary"):
+        assert after[name] == before[name], "no conflict marker is ever written"
+    assert names(outcomes(live, "--undo")) == {"both": "undone", "mode": "undone"}
+    assert contents(live.work, [".git"]) == before
+    assert apply(live, "--merge", "--overwrite", status=2).out == ""
+
+
+def test_merging_executes_nothing(live):
+    """Whatever stands in the repository's configuration and attributes."""
+    mark = live.base / "mark"
+    (live.work / "f").write_text(LINES)
+    plain(live)
+    (live.work / "both").write_text(LINES)
+    git(live.work, "add", "both")
+    git(live.work, "commit", "-qm", "both")
+    eventually(lambda: time.time_ns() // 10**9 > os.stat(live.work / "both").st_mtime + 2)
+    staged(live, "sed -i 's/^line 3$/task/' both")
+    (live.work / "both").write_text(LINES.replace("line 25\n", "host\n"))
+    run = f"touch {mark};"
+    for key in ("core.fsmonitor", "core.pager", "merge.x.driver", "filter.x.smudge", "core.editor",
+                "filter.x.clean", "diff.external", "diff.x.textconv", "core.sshCommand",
+                "alias.cat-file", "alias.merge-file"):
+        git(live.work, "config", key, f"!{run}" if key.startswith("alias") else f"{run} cat")
+    git(live.work, "config", "remote.x.url", f"ext::{run}")
+    git(live.work, "config", "remote.x.promisor", "true")
+    git(live.work, "config", "extensions.partialClone", "x")
+    git(live.work, "config", "core.repositoryFormatVersion", "1")
+    git(live.work, "config", "protocol.ext.allow", "always")
+    (live.work / ".git/info/attributes").write_text("* merge=x filter=x diff=x\n")
+    assert names(outcomes(live, "--merge")) == {"both": "applied"}
+    assert "task\n" in (live.work / "both").read_text() and not mark.exists()
+    # one that git would fetch is none
+    staged(live, "sed -i 's/^line 4$/task/' both")
+    for pack in (live.work / ".git/objects").glob("??/*"):
+        pack.unlink()
+    (live.work / "both").write_text(LINES)
+    assert names(outcomes(live, "--merge", status=1)) == {"both": "conflict"}
+    assert not mark.exists()
