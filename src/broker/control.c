@@ -130,15 +130,21 @@ void control_started(struct control_peer *peer, const char *action, uint32_t fla
 		(void)shutdown(peer->fd, SHUT_RDWR);
 }
 
+/* With what it grows by it fits into a small block of an arena. */
+#define SHORT_RESULT_BYTES (ARENA_SMALL_BYTES / 2 - 1)
+
 void control_result(struct control_peer *peer, int exit_status, const struct buffer *json,
 		    const struct buffer *text)
 {
 	struct control_result result = { .exit_status = (uint32_t)exit_status };
+	struct arena CLEANUP_ARENA arena = { .first_bytes = ARENA_SMALL_BYTES };
 	struct buffer CLEANUP_BUFFER both = { 0 };
 	int CLEANUP_FD fd = -1;
 
 	if (peer->state != PEER_ACTION)
 		return;
+	if ((json ? json->length : 0) + (text ? text->length : 0) < SHORT_RESULT_BYTES)
+		both.arena = &arena;
 	if (json && !json->failed && json->length)
 		buffer_append(&both, json->data, json->length);
 	if (!both.failed)

@@ -25,7 +25,7 @@
 /* Filters of actions that have ended, whose background processes still ask. */
 #define STRAYS_LIMIT 64
 
-/* An action of a client. Large, and mostly untouched: each has a mapping of its own. */
+/* An action of a client. Large, so that the memory of the last one is kept for the next. */
 struct live_job {
 	struct job job;
 	struct control_exec exec; /* the request's memory, the client's descriptors */
@@ -55,6 +55,7 @@ struct live {
 	unsigned next_stray;
 	struct keep_later *unkept;
 	struct parser parser; /* of shell strings; from the first one on */
+	struct live_job *spare; /* as the last action left it */
 };
 
 #define OF(member, pointer) ((struct live *)((char *)(pointer)-offsetof(struct live, member)))
@@ -151,13 +152,16 @@ static int make_action(struct live *live, struct live_job *mine, struct error *e
 	return 0;
 }
 
-static void free_job(struct live_job *mine)
+static void free_job(struct live *live, struct live_job *mine)
 {
 	job_close(&mine->job);
 	for (unsigned i = 0; i < 3; i++)
 		fd_close(&mine->exec.fds[i]);
 	arena_free(&mine->exec.arena);
-	free(mine);
+	if (live->spare)
+		free(mine);
+	else
+		live->spare = mine;
 }
 
 /* The command runs: the client is told. */
@@ -215,9 +219,22 @@ static void land_last(struct live *live, struct error *error)
 	}
 }
 
+/* Zeroed, the spare one first. */
+static struct live_job *make_job(struct live *live)
+{
+	struct live_job *mine = live->spare;
+
+	live->spare = NULL;
+	if (!mine)
+		return calloc(1, sizeof(*mine));
+	memset(mine, 0, sizeof(*mine));
+	return mine;
+}
+
 /* The record of an action that is over, and its answer. */
 static void finish(struct live *live, struct live_job *mine)
 {
+	struct arena CLEANUP_ARENA arena = { .first_bytes = ARENA_SMALL_BYTES };
 	struct buffer CLEANUP_BUFFER json = { 0 }, text = { 0 };
 	struct json writer;
 
@@ -225,6 +242,9 @@ static void finish(struct live *live, struct live_job *mine)
 	enforce_look_back(&live->enforce);
 	task_remove(&live->task, &mine->job);
 	conclude(live, mine);
+	/* most results are short; an arena is no place for one that grows long */
+	if (!mine->changes.count && !mine->denials.count)
+		json.arena = &arena;
 	/* on a line of its own, whatever the command wrote last */
 	if (mine->result.output.ends_open)
 		buffer_text(&json, "\n");
@@ -238,7 +258,7 @@ static void finish(struct live *live, struct live_job *mine)
 	/* what is lost is counted in the record */
 	(void)keep_or_defer(&mine->job, &live->unkept);
 	keep_stray(live, TAKE_FD(mine->job.entered.notify_fd));
-	free_job(mine);
+	free_job(live, mine);
 	if (live->options->idle_ns && !live->task.jobs)
 		live->idle.at_ns = clock_monotonic_ns() + live->options->idle_ns;
 }
@@ -286,7 +306,7 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 	if (count_jobs(&live->task) >= TASK_LIMIT_JOBS)
 		return error_set(error, EAGAIN, "%d actions of the task are at work already",
 				 TASK_LIMIT_JOBS);
-	mine = calloc(1, sizeof(*mine));
+	mine = make_job(live);
 	if (!mine)
 		return error_errno(error, ENOMEM, "making the action");
 	mine->exec = *exec;
@@ -301,7 +321,7 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 		exec->fds[i] = -1;
 	result = make_action(live, mine, error);
 	if (result < 0) {
-		free_job(mine);
+		free_job(live, mine);
 		return result;
 	}
 	gate = (struct gate){ .effective = live->options->effective,
@@ -460,6 +480,7 @@ int live_serve(const struct live_options *options, struct error *error)
 		result = error_context(error, "the end of the task could not be recorded");
 	}
 	task_end(&live->task);
+	free(live->spare);
 	free(live);
 	return result;
 }

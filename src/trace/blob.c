@@ -1,5 +1,6 @@
 #include "trace/blob.h"
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "base/directory.h"
 #include "base/fd.h"
@@ -408,7 +409,8 @@ static int seal_packed(int directory_fd, const struct mask *mask, struct source 
 static int seal_short(int directory_fd, int *prepared_fd, const struct mask *mask,
 		      struct source *source, struct blob *blob)
 {
-	struct buffer CLEANUP_BUFFER held = { 0 };
+	struct arena CLEANUP_ARENA arena = { .first_bytes = ARENA_SMALL_BYTES };
+	struct buffer CLEANUP_BUFFER held = { .arena = &arena };
 	struct flow CLEANUP_FLOW flow = { .mask = mask, .held = &held };
 	int result = flow_begin(&flow);
 
