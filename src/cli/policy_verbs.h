@@ -8,4 +8,5 @@ extern const struct verb verb_policy_check;
 extern const struct verb verb_policy_show;
 extern const struct verb verb_policy_diff;
 extern const struct verb verb_policy_schema;
+extern const struct verb verb_policy_import;
 extern const struct verb verb_policy_decide;

@@ -152,6 +152,19 @@ static int ask_outline(const struct policy_file *file, struct arena *arena, char
 			 ret_bytes, ret_length, error);
 }
 
+int policy_outline(const char *text, size_t length, struct arena *arena,
+		   struct outline *ret_outline, struct error *error)
+{
+	const struct policy_file file = { .text = text, .length = length };
+	char *bytes;
+	int result = ask_outline(&file, arena, &bytes, &length, error);
+
+	if (result < 0)
+		return result;
+	result = outline_read(bytes, length, arena, ret_outline);
+	return result < 0 ? error_errno(error, result, "what bawn-parse made of the text") : 0;
+}
+
 /* The outline that is kept, or a new one by the role. */
 static int make_outline(const struct policy_file *file, int state_fd, struct arena *arena,
 			struct outline *ret_outline, struct error *error)

@@ -12,7 +12,12 @@
 
 struct arena;
 struct error;
+<<<<<<< HEAD
 struct caller;
+=======
+struct host;
+struct outline;
+>>>>>>> dd260fb (policy: settings of Claude Code, Gemini CLI and srt as a policy)
 
 struct policy_file {
 	struct document document;
@@ -57,6 +62,10 @@ int policy_stack_load(const struct caller *host, const char *path, const char *p
 int policy_stack_make(const struct caller *host, const struct policy_file *file, const char *preset,
 		      int state_fd, struct arena *arena, struct policy_stack *ret_stack,
 		      struct error *error);
+
+/* The outline of any text of YAML or JSON, by the role; a fault of it stands in the outline. */
+int policy_outline(const char *text, size_t length, struct arena *arena,
+		   struct outline *ret_outline, struct error *error);
 
 /* A built-in one; -EINVAL where there is none of the name. */
 int policy_file_preset(const struct caller *host, const char *name, int state_fd,

@@ -1,0 +1,673 @@
+#include "policy/import.h"
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct importing {
+	const struct outline *outline;
+	struct arena *arena;
+	struct import *import;
+	bool writes_workspace; /* of srt's rules: "." is among what may be written */
+};
+
+static const struct {
+	const char *name, *place;
+} sources[IMPORT_COUNT] = {
+	[IMPORT_CLAUDE] = { "claude", ".claude/settings.json" },
+	[IMPORT_GEMINI] = { "gemini", ".gemini/settings.json" },
+	[IMPORT_SRT] = { "srt", ".srt-settings.json" },
+};
+
+const char *import_names(void)
+{
+	return "claude gemini srt";
+}
+
+enum import_from import_find(const char *name)
+{
+	enum import_from from = 0;
+
+	while (from < IMPORT_COUNT && strcmp(sources[from].name, name) != 0)
+		from++;
+	return from;
+}
+
+const char *import_place(enum import_from from)
+{
+	return sources[from].place;
+}
+
+/* ---- what is found ---- */
+
+static void note(struct importing *importing, const struct outline_node *node, const char *what,
+		 const char *why)
+{
+	struct import *import = importing->import;
+	struct import_note *grown;
+	const char *text = arena_format(importing->arena, "%.200s: %s", what, why);
+
+	if (import->note_count >= IMPORT_LIMIT_ROWS || !text)
+		return;
+	grown = arena_push(importing->arena, import->notes, import->note_count, sizeof(*grown));
+	if (!grown)
+		return;
+	import->notes = grown;
+	grown[import->note_count++] = (struct import_note){ node->line, text };
+}
+
+static void add(struct importing *importing, enum import_slot slot, const struct outline_node *node,
+		const char *value)
+{
+	struct import *import = importing->import;
+	struct import_row *grown;
+
+	if (import->row_count >= IMPORT_LIMIT_ROWS) {
+		note(importing, node, value, "left out: there are too many");
+		return;
+	}
+	grown = arena_push(importing->arena, import->rows, import->row_count, sizeof(*grown));
+	if (!grown)
+		return;
+	import->rows = grown;
+	grown[import->row_count++] =
+		(struct import_row){ .slot = slot, .value = value, .line = node->line };
+}
+
+typedef void import_item(struct importing *importing, const struct outline_node *node,
+			 const char *text);
+
+/* Calls take() for each text of a list, or for one text alone. */
+static void each(struct importing *importing, const struct outline_node *list, const char *name,
+		 import_item *take)
+{
+	const struct outline *outline = importing->outline;
+
+	if (list->kind == OUTLINE_TEXT) {
+		take(importing, list, list->text);
+		return;
+	}
+	if (list->kind != OUTLINE_LIST) {
+		note(importing, list, name, "not understood: it is no list");
+		return;
+	}
+	for (const struct outline_node *node = outline_first(outline, list); node;
+	     node = outline_next(outline, list, node))
+		if (node->kind == OUTLINE_TEXT)
+			take(importing, node, node->text);
+		else
+			note(importing, node, name, "not understood: an item that is no text");
+}
+
+/* A key of settings, and what becomes of it: lists by take(), all others by a note. */
+struct import_key {
+	const char *path;
+	import_item *take;
+	const char *why; /* take NULL */
+};
+
+static bool is_key(const struct import_key *key, const char *path)
+{
+	return strcmp(key->path, path) == 0;
+}
+
+static bool is_section_of(const struct import_key *key, const char *path)
+{
+	size_t length = strlen(path);
+
+	return strncmp(key->path, path, length) == 0 && key->path[length] == '.';
+}
+
+/* Settings are maps in maps; the table's paths go three deep. */
+static void read_keys(struct importing *importing, const struct outline_node *map,
+		      const char *above, const struct import_key *keys, size_t count)
+{
+	const struct outline *outline = importing->outline;
+	const struct outline_node *value;
+
+	for (const struct outline_node *node = outline_first(outline, map); node;
+	     node = outline_next(outline, map, value)) {
+		const char *path =
+			above[0] ? arena_format(importing->arena, "%s.%.100s", above, node->text) :
+				   node->text;
+		const struct import_key *found = NULL;
+		bool is_section = false;
+
+		value = outline_next(outline, map, node);
+		for (size_t i = 0; path && i < count && !found; i++) {
+			is_section |= is_section_of(&keys[i], path);
+			found = is_key(&keys[i], path) ? &keys[i] : NULL;
+		}
+		if (!path)
+			return;
+		if (found && found->take)
+			each(importing, value, path, found->take);
+		else if (found && found->why)
+			note(importing, node, path, found->why);
+		else if (found)
+			/* its names are the settings' own: read_variables() */
+			continue;
+		else if (is_section && value->kind == OUTLINE_MAP)
+			/* paths of the table end at depth three */
+			read_keys(importing, value, path, keys, count);
+		else
+			note(importing, node, path,
+			     above[0] ? "unknown here, and left out" : "says nothing for a policy");
+	}
+}
+
+/* ---- paths and hosts ---- */
+
+/* Without "./" in front, and what says "and all below" behind it. */
+static const char *trim_path(struct importing *importing, const char *text)
+{
+	size_t length;
+
+	while (strncmp(text, "./", 2) == 0)
+		text += 2;
+	length = strlen(text);
+	for (;;) {
+		if (length > 3 && strncmp(text + length - 3, "/**", 3) == 0)
+			length -= 3;
+		else if (length > 1 && text[length - 1] == '/')
+			length -= 1;
+		else
+			break;
+	}
+	return arena_copy_bytes(importing->arena, text, length);
+}
+
+static bool is_from_root(const char *path)
+{
+	return path[0] == '/' || strncmp(path, "~/", 2) == 0;
+}
+
+static void deny_read(struct importing *importing, const struct outline_node *node,
+		      const char *text)
+{
+	const char *path = trim_path(importing, text);
+
+	if (path)
+		add(importing, IMPORT_HIDE, node, path);
+}
+
+static void deny_write(struct importing *importing, const struct outline_node *node,
+		       const char *text)
+{
+	const char *path = trim_path(importing, text);
+
+	if (path)
+		add(importing, IMPORT_PROTECT, node, path);
+}
+
+static void allow_write(struct importing *importing, const struct outline_node *node,
+			const char *text)
+{
+	const char *path = trim_path(importing, text);
+
+	if (!path)
+		return;
+	if (strcmp(path, ".") == 0 || !path[0])
+		importing->writes_workspace = true;
+	else if (strcmp(path, "/tmp") == 0 || strcmp(path, "/var/tmp") == 0)
+		note(importing, node, text, "nothing is needed: each task has one of its own");
+	else if (is_from_root(path))
+		add(importing, IMPORT_WRITE, node, path);
+	else
+		note(importing, node, text,
+		     "a single directory of the workspace: a workspace is written as a whole or not");
+}
+
+static void allow_read(struct importing *importing, const struct outline_node *node,
+		       const char *text)
+{
+	const char *path = trim_path(importing, text);
+
+	if (path && is_from_root(path))
+		add(importing, IMPORT_READ, node, path);
+	else
+		note(importing, node, text, "nothing is needed: the workspace is read");
+}
+
+static void allow_host(struct importing *importing, const struct outline_node *node,
+		       const char *text)
+{
+	add(importing, IMPORT_NET_ALLOW, node, text);
+}
+
+static void deny_host(struct importing *importing, const struct outline_node *node,
+		      const char *text)
+{
+	add(importing, IMPORT_NET_DENY, node, text);
+}
+
+/* A command as agents write one: "curl", "curl *", "curl:*", "rm -rf". */
+static void deny_command(struct importing *importing, const struct outline_node *node,
+			 const char *text)
+{
+	size_t length = strcspn(text, " :*");
+	const char *rest = text + length;
+
+	if (length && rest[strspn(rest, " :*")] == '\0')
+		add(importing, IMPORT_EXEC_DENY, node,
+		    arena_copy_bytes(importing->arena, text, length));
+	else
+		note(importing, node, text,
+		     "a rule for some arguments of a program: a policy denies programs, and asks by "
+		     "what a command does (approvals.ask)");
+}
+
+/* ---- claude ---- */
+
+/* "Read(./x)": its tool, and what stands in parentheses; NULL where nothing does. */
+static const char *split_rule(struct importing *importing, const char *text, const char **ret_tool)
+{
+	size_t length = strcspn(text, "("), end = strlen(text);
+
+	*ret_tool = arena_copy_bytes(importing->arena, text, length);
+	if (!text[length] || text[end - 1] != ')')
+		return NULL;
+	return arena_copy_bytes(importing->arena, text + length + 1, end - length - 2);
+}
+
+/* "//x" is from the root on, "/x" from the settings on, which are the project's at its top. */
+static const char *claude_path(const char *path)
+{
+	return strncmp(path, "//", 2) == 0 ? path + 1 : path[0] == '/' ? path + 1 : path;
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+	return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+static void claude_deny(struct importing *importing, const struct outline_node *node,
+			const char *text)
+{
+	const char *tool, *what = split_rule(importing, text, &tool);
+
+	if (!tool)
+		return;
+	if (what && is_one_of(tool, "Read", "Grep", "Glob"))
+		deny_read(importing, node, claude_path(what));
+	else if (what && is_one_of(tool, "Edit", "Write", "MultiEdit"))
+		deny_write(importing, node, claude_path(what));
+	else if (what && strcmp(tool, "Bash") == 0)
+		deny_command(importing, node, what);
+	else if (what && strncmp(what, "domain:", 7) == 0)
+		deny_host(importing, node, what + 7);
+	else if (is_one_of(tool, "Edit", "Write", "MultiEdit"))
+		add(importing, IMPORT_WORKSPACE, node, "read-only");
+	else if (is_one_of(tool, "WebFetch", "WebSearch", "WebSearch"))
+		note(importing, node, text,
+		     "nothing is needed: hosts are denied unless they are listed");
+	else
+		note(importing, node, text,
+		     "a tool of the agent's: a policy speaks of what it does");
+}
+
+static void claude_allow(struct importing *importing, const struct outline_node *node,
+			 const char *text)
+{
+	const char *tool, *what = split_rule(importing, text, &tool);
+
+	if (!tool)
+		return;
+	if (what && strcmp(tool, "Read") == 0)
+		allow_read(importing, node, claude_path(what));
+	else if (what && is_one_of(tool, "Edit", "Write", "MultiEdit") &&
+		 is_from_root(claude_path(what)))
+		allow_write(importing, node, claude_path(what));
+	else if (what && strncmp(what, "domain:", 7) == 0)
+		allow_host(importing, node, what + 7);
+	else if (what && is_one_of(tool, "Edit", "Write", "MultiEdit"))
+		note(importing, node, text,
+		     "nothing is needed: the workspace is written as a whole");
+	else if (strcmp(tool, "Bash") == 0)
+		note(importing, node, text,
+		     "nothing is needed: a command inside of the wall runs unless it is denied");
+	else
+		note(importing, node, text,
+		     "a tool of the agent's: a policy speaks of what it does");
+}
+
+static void claude_ask(struct importing *importing, const struct outline_node *node,
+		       const char *text)
+{
+	note(importing, node, text,
+	     "a question about one command: approvals.ask has classes of them");
+}
+
+static void claude_directory(struct importing *importing, const struct outline_node *node,
+			     const char *text)
+{
+	if (is_from_root(text))
+		allow_write(importing, node, text);
+	else
+		note(importing, node, text,
+		     "a path beside the workspace: write it from / or ~/ on");
+}
+
+static void claude_mode(struct importing *importing, const struct outline_node *node,
+			const char *text)
+{
+	if (strcmp(text, "plan") == 0)
+		add(importing, IMPORT_WORKSPACE, node, "read-only");
+	else if (strcmp(text, "dontAsk") == 0)
+		add(importing, IMPORT_APPROVAL, node, "never");
+	else
+		note(importing, node, text, "a mode of the agent's questions");
+}
+
+#define OUTSIDE "commands outside of the wall: there are none"
+#define SOCKETS "sockets of the host are never shown"
+#define LOOPBACK "nothing is needed: a box has a loopback of its own"
+#define OWN_PROXY "the proxy is bawn's own"
+#define WALLED "nothing is needed: every command is inside of the wall"
+
+static const struct import_key claude_keys[] = {
+	{ "env", NULL, NULL },
+	{ "permissions.allow", claude_allow, NULL },
+	{ "permissions.ask", claude_ask, NULL },
+	{ "permissions.deny", claude_deny, NULL },
+	{ "permissions.additionalDirectories", claude_directory, NULL },
+	{ "permissions.defaultMode", claude_mode, NULL },
+	{ "permissions.disableBypassPermissionsMode", NULL, WALLED },
+	{ "sandbox.enabled", NULL, WALLED },
+	{ "sandbox.autoAllowBashIfSandboxed", NULL, WALLED },
+	{ "sandbox.allowUnsandboxedCommands", NULL, OUTSIDE },
+	{ "sandbox.excludedCommands", NULL, OUTSIDE },
+	{ "sandbox.enableWeakerNestedSandbox", NULL, OUTSIDE },
+	{ "sandbox.network.allowedDomains", allow_host, NULL },
+	{ "sandbox.network.deniedDomains", deny_host, NULL },
+	{ "sandbox.network.allowUnixSockets", NULL, SOCKETS },
+	{ "sandbox.network.allowAllUnixSockets", NULL, SOCKETS },
+	{ "sandbox.network.allowLocalBinding", NULL, LOOPBACK },
+	{ "sandbox.network.httpProxyPort", NULL, OWN_PROXY },
+	{ "sandbox.network.socksProxyPort", NULL, OWN_PROXY },
+	{ "sandbox.filesystem.allowWrite", allow_write, NULL },
+	{ "sandbox.filesystem.denyWrite", deny_write, NULL },
+	{ "sandbox.filesystem.denyRead", deny_read, NULL },
+	{ "sandbox.filesystem.allowRead", allow_read, NULL },
+};
+
+/* ---- srt ---- */
+
+static const struct import_key srt_keys[] = {
+	{ "network.allowedDomains", allow_host, NULL },
+	{ "network.deniedDomains", deny_host, NULL },
+	{ "network.allowUnixSockets", NULL, SOCKETS },
+	{ "network.allowAllUnixSockets", NULL, SOCKETS },
+	{ "network.allowLocalBinding", NULL, LOOPBACK },
+	{ "network.httpProxyPort", NULL, OWN_PROXY },
+	{ "network.socksProxyPort", NULL, OWN_PROXY },
+	{ "filesystem.denyRead", deny_read, NULL },
+	{ "filesystem.allowRead", allow_read, NULL },
+	{ "filesystem.allowWrite", allow_write, NULL },
+	{ "filesystem.denyWrite", deny_write, NULL },
+	{ "filesystem.allowGitConfig", NULL,
+	  "git's configuration is merged by key, and what would run something is held" },
+	{ "enableWeakerNestedSandbox", NULL, OUTSIDE },
+	{ "ignoreViolations", NULL, "denials are always told" },
+};
+
+/* ---- gemini ---- */
+
+static const char *shell_of(struct importing *importing, const char *text)
+{
+	const char *tool, *what = split_rule(importing, text, &tool);
+
+	return what && tool && is_one_of(tool, "run_shell_command", "ShellTool", "ShellTool") ?
+		       what :
+		       NULL;
+}
+
+static void gemini_deny(struct importing *importing, const struct outline_node *node,
+			const char *text)
+{
+	const char *command = shell_of(importing, text);
+
+	if (command)
+		deny_command(importing, node, command);
+	else if (is_one_of(text, "write_file", "replace", "WriteFileTool") ||
+		 strcmp(text, "EditTool") == 0)
+		add(importing, IMPORT_WORKSPACE, node, "read-only");
+	else
+		note(importing, node, text,
+		     "a tool of the agent's: a policy speaks of what it does");
+}
+
+static void gemini_allow(struct importing *importing, const struct outline_node *node,
+			 const char *text)
+{
+	note(importing, node, text,
+	     "nothing is needed: a command inside of the wall runs unless it is denied");
+}
+
+static const struct import_key gemini_keys[] = {
+	{ "tools.exclude", gemini_deny, NULL },
+	{ "excludeTools", gemini_deny, NULL },
+	{ "tools.allowed", gemini_allow, NULL },
+	{ "tools.core", gemini_allow, NULL },
+	{ "coreTools", gemini_allow, NULL },
+	{ "allowedTools", gemini_allow, NULL },
+	{ "tools.sandbox", NULL, WALLED },
+	{ "sandbox", NULL, WALLED },
+	{ "context.includeDirectories", claude_directory, NULL },
+	{ "includeDirectories", claude_directory, NULL },
+	{ "advanced.excludedEnvVars", NULL,
+	  "nothing is needed: variables are passed only if they are listed" },
+	{ "excludedProjectEnvVars", NULL,
+	  "nothing is needed: variables are passed only if they are listed" },
+};
+
+/* ---- variables ---- */
+
+static bool has_part(const char *name, const char *part)
+{
+	return strstr(name, part) != NULL;
+}
+
+/* Their values do not belong into a policy, which others read. */
+static bool is_secret_name(const char *name)
+{
+	static const char *const parts[] = {
+		"KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (has_part(name, parts[i]))
+			return true;
+	return false;
+}
+
+static void read_variables(struct importing *importing, const struct outline_node *map)
+{
+	const struct outline *outline = importing->outline;
+	const struct outline_node *value;
+
+	if (!map || map->kind != OUTLINE_MAP)
+		return;
+	for (const struct outline_node *node = outline_first(outline, map); node;
+	     node = outline_next(outline, map, value)) {
+		value = outline_next(outline, map, node);
+		if (value->kind != OUTLINE_TEXT)
+			continue;
+		if (is_secret_name(node->text))
+			note(importing, node, node->text,
+			     "named like a secret: its value is left out; --env NAME passes it");
+		else
+			add(importing, IMPORT_SET, node,
+			    arena_format(importing->arena, "%s=%s", node->text, value->text));
+	}
+}
+
+int import_read(enum import_from from, const struct outline *outline, struct arena *arena,
+		struct import *ret_import)
+{
+	static const struct {
+		const struct import_key *keys;
+		size_t count;
+	} tables[IMPORT_COUNT] = {
+#define ROWS(keys) keys, sizeof(keys) / sizeof((keys)[0])
+		[IMPORT_CLAUDE] = { ROWS(claude_keys) },
+		[IMPORT_GEMINI] = { ROWS(gemini_keys) },
+		[IMPORT_SRT] = { ROWS(srt_keys) },
+#undef ROWS
+	};
+	struct import import = { 0 };
+	struct importing importing = { .outline = outline, .arena = arena, .import = &import };
+
+	if (!outline->count || outline->nodes[0].kind != OUTLINE_MAP)
+		return -EINVAL;
+	read_keys(&importing, outline->nodes, "", tables[from].keys, tables[from].count);
+	if (from == IMPORT_CLAUDE)
+		read_variables(&importing, outline_find(outline, outline->nodes, "env"));
+	/* of srt nothing is written that is not listed */
+	if (from == IMPORT_SRT && !importing.writes_workspace)
+		add(&importing, IMPORT_WORKSPACE, outline->nodes, "read-only");
+	if (arena_failed(arena))
+		return -ENOMEM;
+	*ret_import = import;
+	return 0;
+}
+
+/* ---- printing ---- */
+
+static const struct {
+	const char *section, *key;
+	bool is_single;
+} slots[IMPORT_SLOTS] = {
+	[IMPORT_WORKSPACE] = { "", "workspace", true },
+	[IMPORT_APPROVAL] = { "", "approval", true },
+	[IMPORT_READ] = { "filesystem", "read", false },
+	[IMPORT_WRITE] = { "filesystem", "write", false },
+	[IMPORT_HIDE] = { "filesystem", "hide", false },
+	[IMPORT_PROTECT] = { "filesystem", "protect", false },
+	[IMPORT_EXEC_DENY] = { "exec", "deny", false },
+	[IMPORT_NET_ALLOW] = { "network", "allow", false },
+	[IMPORT_NET_DENY] = { "network", "deny", false },
+	[IMPORT_SET] = { "environment", "set", false },
+};
+
+/* JSON's quotes are YAML's. */
+static void put_quoted(struct buffer *buffer, const char *text)
+{
+	struct json json;
+
+	json_begin(&json, buffer);
+	json_string(&json, NULL, text);
+}
+
+static void put_quoted_bytes(struct buffer *buffer, const char *bytes, size_t length)
+{
+	struct json json;
+
+	json_begin(&json, buffer);
+	json_bytes(&json, NULL, bytes, length);
+}
+
+static bool is_said_before(const struct import *import, size_t index)
+{
+	const struct import_row *row = &import->rows[index];
+
+	for (size_t i = 0; i < index; i++)
+		if (import->rows[i].slot == row->slot && !import->rows[i].refusal &&
+		    (slots[row->slot].is_single || strcmp(import->rows[i].value, row->value) == 0))
+			return true;
+	return false;
+}
+
+static void put_row(const struct import_row *row, struct buffer *buffer)
+{
+	size_t name = strcspn(row->value, "=");
+
+	switch (row->slot) {
+	case IMPORT_NET_ALLOW:
+	case IMPORT_NET_DENY:
+		buffer_text(buffer, "    - host: ");
+		put_quoted(buffer, row->value);
+		break;
+	case IMPORT_SET:
+		buffer_text(buffer, "    ");
+		/* in quotes: the name is as foreign as the value */
+		put_quoted_bytes(buffer, row->value, name);
+		buffer_text(buffer, ": ");
+		put_quoted(buffer, row->value + name + (row->value[name] == '='));
+		break;
+	default:
+		buffer_text(buffer, "    - ");
+		put_quoted(buffer, row->value);
+	}
+	buffer_text(buffer, "\n");
+}
+
+static uint32_t lines_of(const struct buffer *buffer)
+{
+	uint32_t lines = 0;
+
+	for (size_t i = 0; i < buffer->length; i++)
+		lines += buffer->data[i] == '\n';
+	return lines;
+}
+
+static void put_slot(const struct import *import, enum import_slot slot, const char **section,
+		     struct buffer *buffer, uint32_t *ret_lines)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < import->row_count; i++) {
+		const struct import_row *row = &import->rows[i];
+
+		if (row->slot != slot || row->refusal || is_said_before(import, i))
+			continue;
+		if (ret_lines)
+			ret_lines[i] = lines_of(buffer) + 1;
+		if (slots[slot].is_single) {
+			buffer_format(buffer, "%s: %s\n", slots[slot].key, row->value);
+			continue;
+		}
+		if (strcmp(*section, slots[slot].section) != 0)
+			buffer_format(buffer, "%s:\n", slots[slot].section);
+		*section = slots[slot].section;
+		if (!any)
+			buffer_format(buffer, "  %s:\n", slots[slot].key);
+		any = true;
+		if (ret_lines)
+			ret_lines[i] = lines_of(buffer) + 1;
+		put_row(row, buffer);
+	}
+}
+
+static void put_note(uint32_t line, const char *text, struct buffer *buffer)
+{
+	buffer_format(buffer, "#   line %u: ", line);
+	buffer_visible(buffer, text);
+	buffer_text(buffer, "\n");
+}
+
+void import_print(const struct import *import, const char *title, struct buffer *buffer,
+		  uint32_t *ret_lines)
+{
+	const char *section = "";
+	bool any = import->note_count > 0;
+
+	buffer_text(buffer, "# Made from ");
+	buffer_visible(buffer, title);
+	buffer_text(buffer, "; look it through. What is not listed is denied.\nversion: 1\n");
+	for (enum import_slot slot = 0; slot < IMPORT_SLOTS; slot++)
+		put_slot(import, slot, &section, buffer, ret_lines);
+	for (size_t i = 0; i < import->row_count; i++)
+		any |= import->rows[i].refusal != NULL;
+	if (!any)
+		return;
+	buffer_text(buffer, "\n# Not taken over:\n");
+	for (size_t i = 0; i < import->row_count; i++)
+		if (import->rows[i].refusal)
+			put_note(import->rows[i].line, import->rows[i].refusal, buffer);
+	for (size_t i = 0; i < import->note_count; i++)
+		put_note(import->notes[i].line, import->notes[i].text, buffer);
+}
