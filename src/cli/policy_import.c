@@ -33,7 +33,7 @@ struct importing {
 	struct arena *arena;
 	const char *from_name, *path;
 	enum import_from from;
-	struct host host;
+	struct caller host;
 	struct import import;
 };
 

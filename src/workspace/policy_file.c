@@ -1,12 +1,14 @@
 #include "workspace/policy_file.h"
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/sha256.h"
 #include "ipc/parse.h"
 #include "ipc/role.h"
+#include "policy/document_pack.h"
 #include "policy/outline.h"
 #include "policy/preset.h"
 #include "workspace/host.h"
@@ -20,11 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Raised when the same text gives another outline. */
-#define OUTLINE_VERSION 1u
 /* All managed ones of a host (policy_layers.h), and files that one person uses in turns. */
-#define OUTLINES_KEPT 96u
-#define FOLDER "outlines"
+#define DOCUMENTS_KEPT 96u
+#define FOLDER "documents"
 
 static int check_directory(const struct caller *host, const char *path, struct arena *arena,
 			   struct error *error)
@@ -121,14 +121,17 @@ static int read_file(const struct caller *host, const char *path, struct arena *
 	return result == 0 ? read_text(fd, &status, arena, file, error) : result;
 }
 
-static void name_outline(const struct policy_file *file, char name[static SHA256_HEX_BYTES])
+/* Of the text and what its paths are filled in with; the file's name is not kept. */
+static void name_document(const struct policy_file *file, const char *home,
+			  char name[static SHA256_HEX_BYTES])
 {
-	static const uint32_t version = OUTLINE_VERSION;
+	static const uint32_t version = DOCUMENT_PACK_VERSION;
 	unsigned char digest[SHA256_BYTES];
 	struct sha256 hash;
 
 	sha256_begin(&hash);
 	sha256_update(&hash, &version, sizeof(version));
+	sha256_update(&hash, home ? home : "", home ? strlen(home) + 1 : 1);
 	sha256_update(&hash, file->text, file->length);
 	sha256_end(&hash, digest);
 	sha256_hex(digest, name);
@@ -165,42 +168,16 @@ int policy_outline(const char *text, size_t length, struct arena *arena,
 	return result < 0 ? error_errno(error, result, "what bawn-parse made of the text") : 0;
 }
 
-/* The outline that is kept, or a new one by the role. */
-static int make_outline(const struct policy_file *file, int state_fd, struct arena *arena,
-			struct outline *ret_outline, struct error *error)
-{
-	int CLEANUP_FD folder_fd = state_fd < 0 ? -1 : kept_open(state_fd, FOLDER);
-	char name[SHA256_HEX_BYTES];
-	char *bytes = NULL;
-	size_t length = 0;
-	int result;
-
-	name_outline(file, name);
-	if (folder_fd >= 0)
-		bytes = kept_read(folder_fd, name, OUTLINE_LIMIT_RESULT_BYTES, arena, &length);
-	if (bytes && outline_read(bytes, length, arena, ret_outline) == 0)
-		return 0;
-	result = ask_outline(file, arena, &bytes, &length, error);
-	if (result < 0)
-		return error_context(error, "reading the policy");
-	result = outline_read(bytes, length, arena, ret_outline);
-	if (result < 0)
-		return error_errno(error, result, "what bawn-parse made of the policy");
-	if (folder_fd >= 0)
-		kept_write(folder_fd, name, bytes, length, OUTLINES_KEPT);
-	return 0;
-}
-
-static int understand(const struct caller *host, const char *name, int state_fd,
-		      struct arena *arena, struct policy_file *file, struct document_faults *faults,
-		      struct error *error)
+static int read_document(const struct caller *host, const char *name, struct arena *arena,
+			 struct policy_file *file, struct document_faults *faults,
+			 struct error *error)
 {
 	const struct document_facts facts = { .file = name, .home = host->home };
 	struct outline outline;
-	int result = make_outline(file, state_fd, arena, &outline, error);
+	int result = policy_outline(file->text, file->length, arena, &outline, error);
 
 	if (result < 0)
-		return result;
+		return error_context(error, "reading the policy");
 	result = document_read(&outline, &facts, arena, &file->document, faults);
 	if (result == -EINVAL)
 		return error_set(error, EINVAL, "%s:%u:%u: %s%s", name, faults->rows[0].line,
@@ -208,6 +185,30 @@ static int understand(const struct caller *host, const char *name, int state_fd,
 				 faults->count > 1 ? " (and more; `bawn policy check` tells all)" :
 						     "");
 	return result < 0 ? error_errno(error, result, "reading the policy") : 0;
+}
+
+/* As it is kept, or read anew by the role. */
+static int understand(const struct caller *host, const char *name, int state_fd,
+		      struct arena *arena, struct policy_file *file, struct document_faults *faults,
+		      struct error *error)
+{
+	int CLEANUP_FD folder_fd = state_fd < 0 ? -1 : kept_open(state_fd, FOLDER);
+	struct buffer CLEANUP_BUFFER packed = { 0 };
+	char key[SHA256_HEX_BYTES];
+	char *bytes = NULL;
+	size_t length = 0;
+	int result;
+
+	if (folder_fd >= 0) {
+		name_document(file, host->home, key);
+		bytes = kept_read(folder_fd, key, DOCUMENT_PACK_LIMIT_BYTES, arena, &length);
+	}
+	if (bytes && document_unpack(bytes, length, name, arena, &file->document) == 0)
+		return 0;
+	result = read_document(host, name, arena, file, faults, error);
+	if (result == 0 && folder_fd >= 0 && document_pack(&file->document, &packed) == 0)
+		kept_write(folder_fd, key, packed.data, packed.length, DOCUMENTS_KEPT);
+	return result;
 }
 
 int policy_file_load(const struct caller *host, const char *path, int state_fd, struct arena *arena,

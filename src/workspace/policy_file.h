@@ -3,8 +3,8 @@
  *
  * A file must be nobody else's to change: a regular file of the caller's or root's, written by no
  * other user, in a directory that others cannot change. Where it may not lie (in what a task can
- * write) is judged by whoever knows the view. The text is read by bawn-parse; its outline is kept
- * in the state directory by the text's hash.
+ * write) is judged by whoever knows the view. The text is read by bawn-parse; what it says is
+ * kept in the state directory by the text's hash.
  */
 #pragma once
 

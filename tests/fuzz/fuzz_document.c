@@ -1,5 +1,6 @@
 /*
- * The loader of policy files. An input that begins with 'b' is bytes for outline_read(), as a
+ * The loader of policy files. An input that begins with 'p' is bytes for document_unpack(), as a
+ * hostile cache could hold them; one with 'b' is bytes for outline_read(), as a
  * broken bawn-parse could send them; another is a YAML text. A text always has an outline that
  * reads back; and whatever an outline says, it is a document without a fault, or has faults with
  * a place in order and a reason.
@@ -13,7 +14,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
-#include "policy/document.h"
+#include "policy/document_pack.h"
 #include "policy/outline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -57,6 +58,36 @@ static void check_document(const struct document *document, struct arena *arena)
 	require(has_version);
 }
 
+/* Whatever the bytes are: every string can be read to its end. */
+static void check_packed(const struct document *document)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < document->count; i++) {
+		const struct document_statement *statement = &document->statements[i];
+
+		require(statement->key < DOCUMENT_KEY_COUNT);
+		bytes += strlen(statement->text) + strlen(statement->rule.id) +
+			 (statement->name ? strlen(statement->name) : 0);
+		for (size_t j = 0; j < statement->detail_count; j++)
+			bytes += strlen(statement->details[j].field) +
+				 strlen(statement->details[j].text);
+	}
+	require(bytes < SIZE_MAX);
+}
+
+/* What was read packs, and reads back as long as it was. */
+static void check_pack(const struct document *document, struct arena *arena)
+{
+	struct buffer CLEANUP_BUFFER packed = { 0 };
+	struct document back;
+
+	require(document_pack(document, &packed) == 0);
+	require(document_unpack(packed.data, packed.length, document->file, arena, &back) == 0);
+	require(back.count == document->count);
+	check_packed(&back);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct document_facts facts = { .file = "/p.yaml", .home = "/home/user" };
@@ -67,6 +98,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct outline outline;
 	int result;
 
+	if (size && data[0] == 'p') {
+		result = document_unpack(data + 1, size - 1, "/p.yaml", &arena, &document);
+		require(result == 0 || result == -EBADMSG || result == -ENOMEM);
+		if (result == 0)
+			check_packed(&document);
+		return 0;
+	}
 	if (size && data[0] == 'b') {
 		result = outline_read(data + 1, size - 1, &arena, &outline);
 		if (result < 0) {
@@ -78,11 +116,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(outline_read(bytes.data, bytes.length, &arena, &outline) == 0);
 	}
 	result = document_read(&outline, &facts, &arena, &document, &faults);
-	if (result == 0)
+	if (result == 0) {
 		check_document(&document, &arena);
-	else if (result == -EINVAL)
+		check_pack(&document, &arena);
+	} else if (result == -EINVAL) {
 		check_faults(&faults);
-	else
+	} else {
 		require(result == -ENOMEM);
+	}
 	return 0;
 }

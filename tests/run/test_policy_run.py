@@ -299,7 +299,7 @@ def test_the_second_start_asks_no_role(place, policy):
     """What a text says is kept: a start with a known policy costs no process."""
     path = policy("limits: {timeout: 5m}\n")
     assert place.run("--policy", path, "--", "true").status == 0
-    kept = list((place.state / "outlines").iterdir())
+    kept = list((place.state / "documents").iterdir())
     assert len(kept) == 1
     # what is kept and broken is made again, not believed
     good = kept[0].read_bytes()
@@ -309,4 +309,4 @@ def test_the_second_start_asks_no_role(place, policy):
     for number in range(100):
         path = policy(f"limits: {{timeout: {number + 1}m}}\n")
         assert bawn(place, "explain", "--policy", path).returncode == 0
-    assert len(list((place.state / "outlines").iterdir())) <= 97
+    assert len(list((place.state / "documents").iterdir())) <= 97

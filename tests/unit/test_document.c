@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "policy/document_internal.h"
+#include "policy/document_pack.h"
 #include "policy/outline.h"
 #include "policy/preset.h"
 
@@ -141,6 +142,102 @@ static void test_statements_are_what_the_file_says(void **state)
 	assert_null(document_find(&fixture->document, DOCUMENT_HIDE));
 }
 
+static void assert_same(const struct document *a, const struct document *b)
+{
+	assert_int_equal(a->count, b->count);
+	for (size_t i = 0; i < a->count; i++) {
+		const struct document_statement *one = &a->statements[i];
+		const struct document_statement *other = &b->statements[i];
+
+		assert_int_equal(one->key, other->key);
+		assert_string_equal(one->text, other->text);
+		assert_int_equal(!one->name, !other->name);
+		if (one->name)
+			assert_string_equal(one->name, other->name);
+		assert_int_equal(one->value, other->value);
+		assert_true(rule_is_same(&one->rule, &other->rule));
+		assert_int_equal(one->column, other->column);
+		assert_int_equal(one->detail_count, other->detail_count);
+		for (size_t j = 0; j < one->detail_count; j++) {
+			assert_string_equal(one->details[j].field, other->details[j].field);
+			assert_string_equal(one->details[j].text, other->details[j].text);
+		}
+	}
+}
+
+static const char packed_text[] = "version: 1\n"
+				  "filesystem: {hide: [a, {name: b, id: own, reason: c}]}\n"
+				  "environment: {set: {A: b, C: \"\"}}\n"
+				  "limits: {memory: 2G}\n"
+				  "network: {allow: [{host: example.org, ports: [443, 80]}]}\n";
+
+static void test_a_document_is_packed_and_read_back(void **state)
+{
+	struct fixture *fixture = *state;
+	struct buffer packed = { .arena = &fixture->arena };
+	struct document back;
+
+	assert_int_equal(document_of(fixture, packed_text), 0);
+	assert_int_equal(document_pack(&fixture->document, &packed), 0);
+	assert_int_equal(document_unpack(packed.data, packed.length, fixture->document.file,
+					 &fixture->arena, &back),
+			 0);
+	assert_same(&fixture->document, &back);
+}
+
+static void touch(const struct document *document)
+{
+	struct buffer CLEANUP_BUFFER text = { 0 };
+
+	for (size_t i = 0; i < document->count; i++) {
+		const struct document_statement *statement = &document->statements[i];
+
+		assert_in_range(statement->key, 0, DOCUMENT_KEY_COUNT - 1);
+		assert_int_equal(!statement->name,
+				 document_key(statement->key)->shape != DOCUMENT_SHAPE_SET);
+		buffer_text(&text, statement->text);
+		buffer_text(&text, statement->rule.id);
+		buffer_text(&text, statement->name ? statement->name : "");
+		for (size_t j = 0; j < statement->detail_count; j++) {
+			buffer_text(&text, statement->details[j].field);
+			buffer_text(&text, statement->details[j].text);
+		}
+	}
+}
+
+/* Each byte changed and each length cut: a no, or a document that can be read to its end. */
+static void test_bytes_of_a_document_do_no_harm(void **state)
+{
+	struct fixture *fixture = *state;
+	struct buffer packed = { .arena = &fixture->arena };
+
+	assert_int_equal(document_of(fixture, packed_text), 0);
+	assert_int_equal(document_pack(&fixture->document, &packed), 0);
+	for (size_t cut = 0; cut < packed.length; cut++) {
+		struct arena CLEANUP_ARENA arena = { 0 };
+		struct document back;
+		char *copy = malloc(cut + 1);
+
+		assert_non_null(copy);
+		memcpy(copy, packed.data, cut);
+		assert_int_equal(document_unpack(copy, cut, "x", &arena, &back), -EBADMSG);
+		free(copy);
+	}
+	for (size_t at = 0; at < packed.length; at++)
+		for (unsigned change = 1; change < 256; change += 63) {
+			struct arena CLEANUP_ARENA arena = { 0 };
+			struct document back;
+			char *copy = malloc(packed.length);
+
+			assert_non_null(copy);
+			memcpy(copy, packed.data, packed.length);
+			copy[at] = (char)(copy[at] + (char)change);
+			if (document_unpack(copy, packed.length, "x", &arena, &back) == 0)
+				touch(&back);
+			free(copy);
+		}
+}
+
 static void test_missing_mechanisms_are_named(void **state)
 {
 	struct fixture *fixture = *state;
@@ -249,6 +346,8 @@ int main(void)
 		TEST(test_outline_has_places_and_kinds),
 		TEST(test_bytes_of_an_outline_are_not_believed),
 		TEST(test_statements_are_what_the_file_says),
+		TEST(test_a_document_is_packed_and_read_back),
+		TEST(test_bytes_of_a_document_do_no_harm),
 		TEST(test_missing_mechanisms_are_named),
 		TEST(test_each_limit_has_its_key),
 		TEST(test_nearest_words),
