@@ -158,7 +158,7 @@ bool walk_unlock(struct walk *walk)
 	struct walk_level *level = top(walk);
 	struct stat status;
 
-	if (fstat(walk->fd, &status) < 0 || status.st_uid != walk->uid ||
+	if (walk->leaves_modes || fstat(walk->fd, &status) < 0 || status.st_uid != walk->uid ||
 	    (status.st_mode & S_IRWXU) == S_IRWXU ||
 	    fchmod(walk->fd, (status.st_mode & 07777) | S_IRWXU) < 0)
 		return false;
@@ -185,7 +185,7 @@ static int open_closed(struct walk *walk, int parent_fd, const char *name, struc
 
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return fd < 0 ? fd : -errno;
-	if (status.st_uid != walk->uid) {
+	if (status.st_uid != walk->uid || walk->leaves_modes) {
 		walk->unread += faccessat(fd, ".", F_OK, 0) == 0;
 		return -EACCES;
 	}

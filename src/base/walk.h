@@ -64,6 +64,7 @@ struct walk {
 	uint64_t directories; /* so far */
 	uint64_t unread;      /* directories that could not be read although names may be in them */
 	uint64_t limit_names; /* may be lowered */
+	bool leaves_modes;    /* what a mode closes stays closed: its owner is at work there */
 	int code; /* 0; -E2BIG, -ESTALE (a directory on the way was moved), -EMFILE, -ENOMEM */
 
 	/* the walk's own */

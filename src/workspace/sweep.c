@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "workspace/sweep_internal.h"
 #include "workspace/sweep_name.h"
+#include "workspace/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -378,6 +379,8 @@ int sweep_end(const struct sweep_order *order, struct arena *arena, struct sweep
 	if (covered)
 		sweep_sort(covered, order->covered_count);
 	own.covered = covered;
+	if (order->tree)
+		order->tree->since_ns -= sweep->begin_ns - sweeper.since_ns;
 	if (result == 0)
 		result = look_for_absent(&sweeper);
 	if (result == 0)

@@ -45,6 +45,7 @@
 struct arena;
 struct error;
 struct caller;
+struct tree;
 
 /* Names at the workspace's top that are looked at before the start: a few dozen are usual. */
 #define SWEEP_LIMIT_TOP 1024u
@@ -103,9 +104,15 @@ struct sweep_start {
 	enum sweep_clock clock;
 };
 
+/* By device and inode. */
+void sweep_sort(struct sweep_known *known, size_t count);
+
 /* As late before the action as can be. */
 int sweep_begin(const struct sweep_start *start, struct arena *arena, struct sweep *ret_sweep,
 		struct error *error) __attribute__((warn_unused_result));
+
+/* What any file is stamped with from now on is not before this. */
+int64_t sweep_stamp_now_ns(void);
 
 /* When the kernel booted, by the wall clock as it is now. */
 int64_t sweep_booted_ns(void);
@@ -165,6 +172,7 @@ struct sweep_order {
 	size_t git_count;
 	const struct caller *host;
 	uint64_t limit_names; /* 0: WALK_LIMIT_NAMES */
+	struct tree *tree;    /* looks along, for what changed; NULL: nobody does */
 };
 
 /* 0, also where something is held, left or unfinished: see the result. -ENOMEM and others. */

@@ -206,7 +206,7 @@ int64_t sweep_booted_ns(void)
  * than a tick where somebody looked at the last one, and none is before one that was given to any
  * file: so a file of ours is stamped.
  */
-static int64_t stamp_now_ns(void)
+int64_t sweep_stamp_now_ns(void)
 {
 	int CLEANUP_FD fd = memfd_create("stamp", MFD_CLOEXEC);
 	struct stat status;
@@ -282,7 +282,7 @@ int sweep_begin(const struct sweep_start *start, struct arena *arena, struct swe
 			       error_errno(error, result, "the workspace %s", start->workspace);
 	/* first, so that a clock that is set back between the two is seen at the end */
 	sweep.wall_offset_ns = sweep_wall_offset().most_ns;
-	sweep.begin_ns = stamp_now_ns();
+	sweep.begin_ns = sweep_stamp_now_ns();
 	*ret_sweep = sweep;
 	sweep.root_fd = -1;
 	return 0;

@@ -56,7 +56,6 @@ struct sweep_offset sweep_wall_offset(void);
 /* By device and inode; NULL where it is not in the sorted array. */
 const struct sweep_known *sweep_find(const struct sweep_known *known, size_t count,
 				     const struct stat *status);
-void sweep_sort(struct sweep_known *known, size_t count);
 
 /* Walks through the tree below the descriptor, which it takes. */
 int sweep_look(struct sweeper *sweeper, int fd);

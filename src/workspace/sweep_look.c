@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "workspace/sweep_link.h"
 #include "workspace/sweep_name.h"
+#include "workspace/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -309,6 +310,11 @@ static int hold_head(struct sweeper *sweeper)
 	return hold(sweeper, row.name, &status, &row, "HEAD of a bare git repository");
 }
 
+static struct tree *tree_of(const struct sweeper *sweeper)
+{
+	return sweeper->order ? sweeper->order->tree : NULL;
+}
+
 /* All names of the directory are known. One that is a repository is new, or there before. */
 static int end_listing(struct sweeper *sweeper)
 {
@@ -323,18 +329,28 @@ static int end_listing(struct sweeper *sweeper)
 	if (sweeper->is_part_new && !known_of(sweeper, &status))
 		return hold_head(sweeper);
 	walk_again(&sweeper->walk, SWEEP_IN_GIT);
+	if (tree_of(sweeper))
+		tree_look_again(tree_of(sweeper));
 	return note_seen(sweeper, &status);
 }
 
 static int step(struct sweeper *sweeper, enum walk_event event)
 {
+	struct tree *tree = tree_of(sweeper);
+	int result;
+
 	switch (event) {
 	case WALK_ENTER:
+		if (tree)
+			tree_look_enter(tree, &sweeper->walk);
 		sweeper->parts = 0;
 		sweeper->is_inexact = sweeper->is_part_new = false;
 		return 0;
 	case WALK_NAME:
-		return take_name(sweeper);
+		result = take_name(sweeper);
+		if (tree && result == 0)
+			tree_look_name(tree, &sweeper->walk);
+		return result;
 	case WALK_LISTED:
 		return end_listing(sweeper);
 	case WALK_LEAVE:
@@ -368,6 +384,8 @@ int sweep_look(struct sweeper *sweeper, int fd)
 	int result = 0;
 
 	walk_begin(walk, fd, SWEEP_IN_TREE);
+	if (tree_of(sweeper))
+		tree_look_begin(tree_of(sweeper));
 	if (sweeper->order && sweeper->order->limit_names)
 		walk->limit_names = sweeper->order->limit_names;
 	/* a duplicate goes on where the other stopped */
@@ -379,6 +397,8 @@ int sweep_look(struct sweeper *sweeper, int fd)
 	sweeper->result.directories += walk->directories;
 	if (result == 0)
 		sweeper->result.unfinished = unfinished(sweeper);
+	if (tree_of(sweeper))
+		tree_look_end(tree_of(sweeper), result == 0 && walk->code == 0);
 	walk_end(walk);
 	return result;
 }
