@@ -273,6 +273,9 @@ int job_begin(struct job *job)
 	}
 	if (outcome == 0 && job->options.arena)
 		outcome = sweeping_begin(&job->task->sweeping, effective, job->options.error);
+	/* what it changes in a layer is told apart from what earlier ones did */
+	if (outcome == 0 && job->task->options.live && staging_is_layered(effective))
+		job->staged_ns = sweep_stamp_now_ns();
 	/* before anything of it runs: the supervisor may be killed at any moment */
 	if (outcome == 0 && sweeping_keep(&job->task->sweeping, job->task->box.task_fd) < 0)
 		outcome = error_set(job->options.error, EIO,
@@ -625,6 +628,8 @@ static void note_change(struct job *job, const struct change *change)
 
 	if (list && list->count < CHANGE_LIMIT)
 		list->items[list->count++] = *change;
+	else if (list)
+		job->options.result->unlisted_changes++;
 	if (emit(job, EVENT_CHANGE, &event) < 0)
 		job->options.result->message = "a change could not be recorded";
 }
@@ -647,8 +652,7 @@ static void note_landed(struct job *job)
 {
 	struct task *task = job->task;
 	struct result *result = job->options.result;
-	struct change *changes;
-	size_t count;
+	struct task_landed landed;
 	int outcome;
 
 	if (job->is_unlanded)
@@ -659,9 +663,11 @@ static void note_landed(struct job *job)
 			    !task->options.live ? LANDING_LAST :
 			    job->is_unlanded	? LANDING_NOT_NOW :
 						  LANDING_BETWEEN,
-			    job->options.arena, &changes, &count, job->options.error);
-	for (size_t i = 0; i < count; i++)
-		note_change(job, &changes[i]);
+			    job->options.arena, &landed, job->options.error);
+	for (size_t i = 0; i < landed.count; i++)
+		note_change(job, &landed.changes[i]);
+	result->unlisted_changes += landed.unlisted;
+	result->are_changes_cut |= landed.is_cut;
 	if (outcome == 0)
 		return;
 	result->message = job->options.error->message;
@@ -671,29 +677,28 @@ static void note_landed(struct job *job)
 	}
 }
 
-/* Where nothing of the task runs any more it is listed. */
+/* Where nothing of the task runs any more, or is stopped, it is listed. */
 static void note_staged(struct job *job)
 {
 	struct task *task = job->task;
 	const struct effective *effective = task->options.effective;
 	struct result *result = job->options.result;
 	struct error error = ERROR_NONE;
-	struct change *changes;
-	size_t count;
+	struct staging_list list;
 
 	result->is_ephemeral = effective->policy.flags & POLICY_EPHEMERAL;
 	if (task->box.task_fd < 0)
 		return;
 	result->has_dropped = staging_has_ephemeral(effective, task->box.task_fd);
-	if (!staging_has_news(effective, task->box.task_fd))
+	if (staging_has_news(effective, task->box.task_fd))
+		result->stage = effective->task;
+	if ((!result->stage && !result->has_dropped) || job->is_unlanded || !job->options.arena ||
+	    staging_list(effective, task->box.task_fd, job->staged_ns, job->options.arena, &list,
+			 &error) < 0)
 		return;
-	result->stage = effective->task;
-	if (task->options.live || !job->options.arena ||
-	    staging_list(effective, task->box.task_fd, job->options.arena, &changes, &count,
-			 &result->has_more_staged, &error) < 0)
-		return;
-	for (size_t i = 0; i < count; i++)
-		note_change(job, &changes[i]);
+	for (size_t i = 0; i < list.count; i++)
+		note_change(job, &list.changes[i]);
+	result->unlisted_changes += list.unlisted;
 }
 
 /* Output that did not arrive must not look like success. A reader that has gone is no failure. */

@@ -58,9 +58,10 @@ struct job {
 	struct entered entered;
 	char executable_path[PATH_MAX]; /* of what it executed, in the box */
 	uint64_t family;		/* of a live task's: what it started */
-	struct sha256 input;		/* what was passed on to its standard input */
-	uint64_t deadline_ns;		/* wall clock, 0 = none */
-	uint64_t started_ns;		/* when it began to run, monotonic */
+	int64_t staged_ns;     /* of a live task's: since when the layer's changes are its own */
+	struct sha256 input;   /* what was passed on to its standard input */
+	uint64_t deadline_ns;  /* wall clock, 0 = none */
+	uint64_t started_ns;   /* when it began to run, monotonic */
 	uint64_t tell_ns;      /* its start is to be on record then; 0: it is, or it has none */
 	uint64_t enter_ns;     /* until then it must have come into the box */
 	uint64_t old_ns;       /* its output is spooled to the disk from then on */

@@ -205,14 +205,13 @@ static void conclude(struct live *live, struct live_job *mine)
 static void land_last(struct live *live, struct error *error)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
-	struct change *changes;
-	size_t count;
+	struct task_landed landed;
 
-	(void)task_land(&live->task, LANDING_LAST, &arena, &changes, &count, error);
-	for (size_t i = 0; i < count; i++) {
+	(void)task_land(&live->task, LANDING_LAST, &arena, &landed, error);
+	for (size_t i = 0; i < landed.count; i++) {
 		struct event event = { .type = EVENT_CHANGE,
 				       .action = "",
-				       .body.change = &changes[i] };
+				       .body.change = &landed.changes[i] };
 
 		/* what is lost is counted in the record */
 		(void)task_emit(&live->task, &event);

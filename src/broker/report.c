@@ -99,7 +99,7 @@ static void add_staged(const struct result *result, struct buffer *buffer)
 	buffer_text(buffer, "bawn: staged, not on the host: ");
 	if (count)
 		buffer_format(buffer, "%s%zu change%s in the workspace; ",
-			      result->has_more_staged ? "more than " : "", count,
+			      result->unlisted_changes ? "more than " : "", count,
 			      count == 1 ? "" : "s");
 	buffer_format(buffer,
 		      "`bawn diff %s` shows what there is, `bawn apply %s` brings it over, `bawn "

@@ -7,18 +7,26 @@
 #include "base/path.h"
 #include "broker/effective.h"
 #include "plan/plan.h"
-#include "workspace/stage.h"
+#include "workspace/stage_changes.h"
+#include "workspace/stage_look.h"
 #include "workspace/stage_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 bool staging_is_on(const struct effective *effective)
 {
 	return effective->policy.flags & POLICY_STAGE;
+}
+
+bool staging_is_layered(const struct effective *effective)
+{
+	return effective->policy.flags & POLICY_LAYERED;
 }
 
 /* What lies below the workspace, as paths below it. */
@@ -109,6 +117,10 @@ struct listing {
 	struct arena *arena;
 	struct change *changes;
 	size_t count;
+	uint64_t read_bytes, unlisted;
+	int upper_fd;
+	int64_t since_ns; /* 0: all of it */
+	enum change_state state;
 };
 
 static enum change_kind kind_of(enum stage_kind kind)
@@ -120,8 +132,83 @@ static enum change_kind kind_of(enum stage_kind kind)
 		return CHANGE_REMOVED;
 	case STAGE_REPLACED:
 		return CHANGE_REPLACED;
+	case STAGE_RENAMED:
+		return CHANGE_RENAMED;
+	case STAGE_MODE:
+		return CHANGE_ATTRIBUTES;
 	default:
 		return CHANGE_MODIFIED;
+	}
+}
+
+static const char *type_of(enum stage_type type)
+{
+	return type == STAGE_CHARACTER ? "character device" :
+	       type == STAGE_BLOCK     ? "block device" :
+					 stage_type_name(type);
+}
+
+/* Content is read as far as the limit that all of them share. */
+static void digest_side(struct listing *listing, const struct stage_change *change,
+			enum stage_which which, const struct stage_side *from,
+			struct change_side *side)
+{
+	char target[PATH_MAX];
+	int length;
+
+	if (from->type == STAGE_LINK) {
+		length = stage_link(change, which, target);
+		if (length >= 0)
+			sha256_text(target, (size_t)length, side->sha256);
+	} else if (from->type == STAGE_FILE &&
+		   listing->read_bytes + from->size <= STAGING_LIMIT_READ_BYTES) {
+		listing->read_bytes += from->size;
+		if (stage_hash(change, which, side->sha256))
+			side->sha256[0] = '\0';
+	}
+}
+
+static const struct change_side *side_of(struct listing *listing, const struct stage_change *change,
+					 enum stage_which which)
+{
+	const struct stage_side *from = which == STAGE_BEFORE ? &change->before : &change->after;
+	struct change_side *side;
+
+	if (from->type == STAGE_NONE)
+		return NULL;
+	side = arena_allocate(listing->arena, sizeof(*side));
+	if (!side)
+		return NULL;
+	*side = (struct change_side){ .type = type_of(from->type),
+				      .mode = from->mode & 07777,
+				      .bytes = from->size };
+	digest_side(listing, change, which, from, side);
+	return side;
+}
+
+/* By the change time of what the layer has of it, or of what hides it there. */
+static bool is_since(const struct listing *listing, const char *path)
+{
+	char at[PATH_LIMIT_BYTES];
+	struct stat status;
+	size_t length = strlen(path);
+
+	if (!listing->since_ns || length >= sizeof(at))
+		return true;
+	memcpy(at, path, length + 1);
+	for (;;) {
+		int CLEANUP_FD fd = fd_open_beneath(listing->upper_fd, at, O_PATH | O_NOFOLLOW);
+		char *slash;
+
+		if (fd >= 0)
+			return fstat(fd, &status) < 0 ||
+			       status.st_ctim.tv_sec * INT64_C(1000000000) +
+					       status.st_ctim.tv_nsec >=
+				       listing->since_ns;
+		slash = strrchr(at, '/');
+		if (!slash)
+			return true;
+		*slash = '\0';
 	}
 }
 
@@ -129,28 +216,39 @@ static int take(void *context, const struct stage_change *change)
 {
 	struct listing *listing = context;
 
-	if (listing->count == CHANGE_LIMIT)
-		return -ECANCELED;
+	if (!is_since(listing, change->path))
+		return 0;
+	if (listing->count == CHANGE_LIMIT) {
+		listing->unlisted++;
+		return 0;
+	}
 	listing->changes[listing->count++] = (struct change){
 		.path = arena_format(listing->arena, "%s/%s", listing->workspace, change->path),
+		.from = change->from ? arena_format(listing->arena, "%s/%s", listing->workspace,
+						    change->from) :
+				       NULL,
 		.kind = kind_of(change->kind),
-		.state = CHANGE_STAGED,
-		.reason = change->unread	     ? change->unread :
-			  change->kind == STAGE_MODE ? "mode or attributes" :
-						       NULL,
+		.state = listing->state,
+		.reason = change->unread,
+		.before = side_of(listing, change, STAGE_BEFORE),
+		.after = side_of(listing, change, STAGE_AFTER),
 	};
 	return arena_failed(listing->arena) ? -ENOMEM : 0;
 }
 
-int staging_list(const struct effective *effective, int task_fd, struct arena *arena,
-		 struct change **ret_changes, size_t *ret_count, bool *ret_is_more,
-		 struct error *error)
+int staging_list(const struct effective *effective, int task_fd, int64_t since_ns,
+		 struct arena *arena, struct staging_list *ret_list, struct error *error)
 {
-	struct listing listing = { .workspace = effective->policy.workspace, .arena = arena };
 	int CLEANUP_FD upper = openat(task_fd, PLAN_STAGE_LAYERS "/upper",
 				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int CLEANUP_FD lower = fd_open_resolved(AT_FDCWD, listing.workspace, O_RDONLY | O_DIRECTORY,
-						RESOLVE_NO_SYMLINKS);
+	int CLEANUP_FD lower = fd_open_resolved(AT_FDCWD, effective->policy.workspace,
+						O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	struct listing listing = { .workspace = effective->policy.workspace,
+				   .arena = arena,
+				   .upper_fd = upper,
+				   .since_ns = since_ns,
+				   .state = staging_is_on(effective) ? CHANGE_STAGED :
+								       CHANGE_DROPPED };
 	struct stage stage = {
 		.upper_fd = upper, .lower_fd = lower, .take = take, .context = &listing
 	};
@@ -161,12 +259,12 @@ int staging_list(const struct effective *effective, int task_fd, struct arena *a
 	listing.changes = arena_array(arena, CHANGE_LIMIT, sizeof(*listing.changes));
 	if (!listing.changes)
 		return error_errno(error, ENOMEM, "reading the stage");
-	result = stage_walk(&stage, error);
-	if (result < 0 && result != -ECANCELED)
+	result = stage_changes(&stage, error);
+	if (result < 0)
 		return result;
-	*ret_changes = listing.changes;
-	*ret_count = listing.count;
-	*ret_is_more = result == -ECANCELED;
+	*ret_list = (struct staging_list){ .changes = listing.changes,
+					   .count = listing.count,
+					   .unlisted = listing.unlisted };
 	return 0;
 }
 

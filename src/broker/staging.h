@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct arena;
 struct effective;
@@ -17,6 +18,9 @@ struct state;
 
 /* Of an ephemeral one nothing stays: it has the same layers, and no stage. */
 bool staging_is_on(const struct effective *effective);
+
+/* What the task writes in its workspace goes to a layer: it is staged, or ephemeral. */
+bool staging_is_layered(const struct effective *effective);
 
 /* The box is made and nothing of the task has run in it. */
 int staging_begin(const struct effective *effective, int task_fd, struct error *error)
@@ -28,13 +32,22 @@ bool staging_has_news(const struct effective *effective, int task_fd);
 /* Whether the task changed something, its git included, that is gone with it. */
 bool staging_has_ephemeral(const struct effective *effective, int task_fd);
 
+/* Of changed files that are read for their digests, together: a third of a second of work. */
+#define STAGING_LIMIT_READ_BYTES (512ull * 1024 * 1024)
+
+struct staging_list {
+	struct change *changes; /* the arena's; at most CHANGE_LIMIT */
+	size_t count;
+	uint64_t unlisted; /* more of them */
+};
+
 /*
- * What the task changed so far, in the arena: at most CHANGE_LIMIT, of which is_more tells. None of
- * its processes runs any more.
+ * What the task changed since then by the clock that stamps files (0: so far), of an ephemeral
+ * workspace too. None of its processes runs meanwhile.
  */
-int staging_list(const struct effective *effective, int task_fd, struct arena *arena,
-		 struct change **ret_changes, size_t *ret_count, bool *ret_is_more,
-		 struct error *error) __attribute__((warn_unused_result));
+int staging_list(const struct effective *effective, int task_fd, int64_t since_ns,
+		 struct arena *arena, struct staging_list *ret_list, struct error *error)
+	__attribute__((warn_unused_result));
 
 /* The box is gone: 1 where the task's directory became a stage, 0 where there was nothing. */
 int staging_keep(const struct effective *effective, int task_fd)

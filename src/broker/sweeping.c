@@ -94,6 +94,11 @@ static int find_gits(struct sweeping *sweeping)
 	return sweeping->gits ? 0 : -ENOMEM;
 }
 
+bool sweeping_work(struct sweeping *sweeping)
+{
+	return sweeping->is_begun && tree_work(&sweeping->tree);
+}
+
 static int prepare(struct sweeping *sweeping, const struct effective *effective)
 {
 	int result;
@@ -101,6 +106,8 @@ static int prepare(struct sweeping *sweeping, const struct effective *effective)
 	sweeping->effective = effective;
 	sweeping->arena.first_bytes = ROUND_BYTES;
 	result = find_covered(sweeping);
+	if (result == 0)
+		sweep_sort(sweeping->covered, sweeping->covered_count);
 	return result < 0 ? result : find_gits(sweeping);
 }
 
@@ -118,6 +125,21 @@ static int copy_links(struct arena *arena, const struct sweep_link *links, size_
 	}
 	*ret_links = copies;
 	return copies ? 0 : -ENOMEM;
+}
+
+static void begin_tree(struct sweeping *sweeping, enum tree_beginning beginning)
+{
+	const struct effective *effective = sweeping->effective;
+
+	tree_begin(
+		&sweeping->tree,
+		&(struct tree_place){ .root_fd = sweeping->sweep.root_fd,
+				      .state_fd = effective->state.fd,
+				      .workspace = effective->policy.workspace,
+				      .covered = sweeping->covered,
+				      .covered_count = sweeping->covered_count,
+				      .is_stamped = sweeping->sweep.clock == SWEEP_CLOCK_KERNEL },
+		sweeping->sweep.begin_ns, beginning);
 }
 
 /* From now on, knowing what was seen; what waits is what waits now. */
@@ -147,6 +169,7 @@ static int begin_anew(struct sweeping *sweeping, const struct sweep_result *seen
 	sweeping->is_begun = true;
 	sweep.root_fd = -1;
 	round = (struct arena){ 0 };
+	begin_tree(sweeping, TREE_BEGIN_BARE);
 	return 0;
 }
 
@@ -166,7 +189,10 @@ int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
 	if (sweeping->is_begun && !sweeping->is_idle)
 		return 0;
 	sweeping->is_idle = false;
-	return begin_anew(sweeping, &seen, sweeping->links, sweeping->link_count, error);
+	result = begin_anew(sweeping, &seen, sweeping->links, sweeping->link_count, error);
+	if (result == 0)
+		begin_tree(sweeping, TREE_BEGIN_SURVEY);
+	return result;
 }
 
 int sweeping_keep(struct sweeping *sweeping, int task_fd)
@@ -265,23 +291,47 @@ static int add_found(const struct sweep_result *found, const char *workspace, st
 	return arena_failed(arena) ? -ENOMEM : 0;
 }
 
+/* What the task could not write there is another's work. */
+static void drop_others(const struct view *view, struct tree_list *tree)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct view_path *row = view_lookup(view, tree->changes[i].path);
+
+		if (tree->changes[i].below || (row && row->class == PATH_WRITE))
+			tree->changes[kept++] = tree->changes[i];
+	}
+	tree->count = kept;
+}
+
 int sweeping_look(struct sweeping *sweeping, enum landing_moment moment, struct arena *arena,
 		  struct sweeping_list *list, struct error *error)
 {
 	struct sweep_order order;
+	int64_t next_ns;
 	int result;
 
 	if (!sweeping->is_begun)
 		return 0;
 	order = order_of(sweeping);
+	order.tree = &sweeping->tree;
+	tree_stop(&sweeping->tree);
+	/* the next look tells what changes from here on, while something of the task goes on */
+	next_ns = moment == LANDING_NOT_NOW ? sweep_stamp_now_ns() : sweeping->tree.since_ns;
 	sweeping->found = (struct sweep_result){ 0 };
 	result = sweep_end(&order, arena, &sweeping->found, error);
 	if (result < 0)
 		return error_context(error, "what programs outside of the box run or obey may lie "
 					    "there");
 	list->looked = moment != LANDING_NOT_NOW;
-	if (add_found(&sweeping->found, order.workspace, arena, list) < 0)
+	if (add_found(&sweeping->found, order.workspace, arena, list) < 0 ||
+	    tree_tell(&sweeping->tree, arena, &list->tree) < 0)
 		return error_errno(error, ENOMEM, "what was found in the workspace");
+	drop_others(&sweeping->effective->policy.view, &list->tree);
+	sweeping->tree.since_ns = next_ns;
+	if (moment == LANDING_LAST)
+		tree_keep(&sweeping->tree);
 	return 0;
 }
 
@@ -336,6 +386,7 @@ void sweeping_forget(const struct sweeping *sweeping, int task_fd)
 
 void sweeping_end(struct sweeping *sweeping)
 {
+	tree_end(&sweeping->tree);
 	sweep_close(&sweeping->sweep);
 	arena_free(&sweeping->round);
 	arena_free(&sweeping->arena);

@@ -9,6 +9,9 @@
  * next one judges again from the same moment on. What a git file leads to comes with the landing;
  * sweeping_settle() is called after it.
  *
+ * On the same walk it is seen what changed there (workspace/tree.h). Before the action a few names
+ * are looked at for that; the rest in idle moments while it runs (sweeping_work()).
+ *
  * What it takes for that is kept in the task's directory, in case that the supervisor is killed.
  */
 #pragma once
@@ -17,6 +20,7 @@
 #include "broker/landing.h"
 #include "trace/change.h"
 #include "workspace/sweep.h"
+#include "workspace/tree.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,6 +39,7 @@ struct sweeping {
 	size_t git_count;
 	struct arena round; /* of what follows: anew when it begins again */
 	struct sweep sweep;
+	struct tree tree;	  /* what changed in it */
 	struct sweep_link *links; /* that wait for a landing */
 	size_t link_count;
 	bool is_begun;
@@ -44,7 +49,8 @@ struct sweeping {
 	struct sweep_result found;
 };
 
-#define SWEEPING_NONE ((struct sweeping){ .sweep = { .root_fd = -1 } })
+#define SWEEPING_NONE \
+	((struct sweeping){ .sweep = { .root_fd = -1 }, .tree = { .walk = { .fd = -1 } } })
 
 /*
  * Before an action starts. Where nothing of the task ran since the last one, what was made
@@ -59,11 +65,15 @@ int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
  */
 int sweeping_keep(struct sweeping *sweeping, int task_fd);
 
+/* For idle moments while an action runs. False: there is nothing to do any more. */
+bool sweeping_work(struct sweeping *sweeping);
+
 /* Appended to; the arena's. */
 struct sweeping_list {
 	struct change *changes;
 	size_t count;
 	bool looked; /* sweeping_settle() must follow */
+	struct tree_list tree;
 	/* why the workspace may hold what the host's tools run; NULL: it was looked through */
 	const char *fault;
 };

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -243,8 +244,37 @@ static int land(struct task *task, enum landing_moment moment, struct arena *are
 	return 0;
 }
 
+/* What was told already, as held or left, is not told as a change to the workspace again. */
+static bool is_told(const struct sweeping_list *list, const char *path)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->changes[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+static int join_tree(const struct sweeping_list *list, struct arena *arena,
+		     struct task_landed *ret_landed)
+{
+	const struct tree_list *tree = &list->tree;
+	struct task_landed landed = { .count = list->count,
+				      .unlisted = tree->unlisted,
+				      .is_cut = tree->is_cut };
+
+	landed.changes = arena_array(arena, list->count + tree->count + 1, sizeof(*landed.changes));
+	if (!landed.changes)
+		return -ENOMEM;
+	if (list->count)
+		memcpy(landed.changes, list->changes, list->count * sizeof(*landed.changes));
+	for (size_t i = 0; i < tree->count; i++)
+		if (!is_told(list, tree->changes[i].path))
+			landed.changes[landed.count++] = tree->changes[i];
+	*ret_landed = landed;
+	return 0;
+}
+
 int task_land(struct task *task, enum landing_moment moment, struct arena *arena,
-	      struct change **ret_changes, size_t *ret_count, struct error *error)
+	      struct task_landed *ret_landed, struct error *error)
 {
 	struct sweeping_list list = { 0 };
 	int result = sweeping_look(&task->sweeping, moment, arena, &list, error);
@@ -261,8 +291,9 @@ int task_land(struct task *task, enum landing_moment moment, struct arena *arena
 			result = settled;
 		}
 	}
-	*ret_changes = list.changes;
-	*ret_count = list.count;
+	*ret_landed = (struct task_landed){ .changes = list.changes, .count = list.count };
+	if (join_tree(&list, arena, ret_landed) < 0 && result == 0)
+		result = error_errno(error, ENOMEM, "what changed");
 	return result < 0 || !list.fault ? result : error_set(error, EUCLEAN, "%s", list.fault);
 }
 
@@ -459,7 +490,8 @@ void task_step(struct task *task)
 	if (ready == 0 && task->has_work) {
 		/* the one from before the action is there, or the action was refused */
 		(void)sweeping_keep(&task->sweeping, task->box.task_fd);
-		task->has_work = landing_work(&task->landing) || event_work(task->options.sink);
+		task->has_work = landing_work(&task->landing) || event_work(task->options.sink) ||
+				 sweeping_work(&task->sweeping);
 	}
 	/* first: a name lies open */
 	if (watches[WATCH_NAMES].revents)

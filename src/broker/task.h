@@ -96,13 +96,20 @@ int task_announce(struct task *task, const struct task_options *options, struct 
  */
 int task_start(struct task *task);
 
+struct task_landed {
+	struct change *changes; /* the arena's; first those that a person should see */
+	size_t count;
+	uint64_t unlisted; /* more that changed in the workspace */
+	bool is_cut;	   /* what changed in the workspace is not known */
+};
+
 /*
  * Looks through the workspace (broker/sweeping.h), then lands what git did (broker/landing.h).
  * Nothing of the task may run meanwhile, but for LANDING_NOT_NOW. What fails at the last moment
  * keeps the task's directory for the next start. The changes are told on an error too.
  */
 int task_land(struct task *task, enum landing_moment moment, struct arena *arena,
-	      struct change **ret_changes, size_t *ret_count, struct error *error);
+	      struct task_landed *ret_landed, struct error *error);
 
 /* From here on signals are for the jobs. */
 int task_take_signals(struct task *task);

@@ -323,14 +323,9 @@ static void print_list(struct show *show, const struct json_node *list, const ch
 	}
 }
 
-static void gist_change(const struct json_node *change, struct buffer *text)
+static void tell_change(const struct json_node *change, struct buffer *text)
 {
-	put(text, change, "kind");
-	buffer_text(text, " ");
-	put(text, change, "path");
-	buffer_text(text, " (");
-	put(text, change, "state");
-	buffer_text(text, ")");
+	gist_change(change, ALL_BYTES, text);
 }
 
 /* Denials stand together by their code: the second column sorts them. */
@@ -389,7 +384,7 @@ static void print_result(struct show *show, const struct dossier_action *action,
 	print_layers(show, json_tree_get(body, "layers"));
 	print_list(show, json_tree_get(body, "limits_reached"), "reached", gist_limit, PAGE_NOTICE);
 	print_denials(show, json_tree_get(body, "denials"));
-	print_list(show, json_tree_get(body, "changes"), "changed", gist_change, PAGE_PLAIN);
+	print_list(show, json_tree_get(body, "changes"), "changed", tell_change, PAGE_PLAIN);
 	quantity_tell_duration(took, json_tree_unsigned(body, "usage.duration_us", 0) * 1000, true);
 	text = row(show, "result");
 	buffer_text(text,

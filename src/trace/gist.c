@@ -287,14 +287,28 @@ static void tell_note(const struct json_node *body, struct buffer *buffer)
 	put_meta(body, buffer);
 }
 
+void gist_change(const struct json_node *body, size_t limit_bytes, struct buffer *buffer)
+{
+	const struct json_node *from = json_tree_get(body, "from");
+	uint64_t below = json_tree_unsigned(body, "below", 0);
+
+	gist_text(json_tree_get(body, "kind"), limit_bytes, buffer);
+	buffer_text(buffer, " ");
+	gist_text(json_tree_get(body, "path"), limit_bytes, buffer);
+	if (from) {
+		buffer_text(buffer, " from ");
+		gist_text(from, limit_bytes, buffer);
+	}
+	if (below)
+		buffer_format(buffer, ", %llu changes in it", (unsigned long long)below);
+	buffer_text(buffer, " (");
+	gist_text(json_tree_get(body, "state"), limit_bytes, buffer);
+	buffer_text(buffer, ")");
+}
+
 static void tell_change(const struct json_node *body, struct buffer *buffer)
 {
-	put(body, "kind", buffer);
-	buffer_text(buffer, " ");
-	put(body, "path", buffer);
-	buffer_text(buffer, " (");
-	put(body, "state", buffer);
-	buffer_text(buffer, ")");
+	gist_change(body, TEXT_BYTES, buffer);
 }
 
 static void tell_result(const struct json_node *body, struct buffer *buffer)

@@ -28,6 +28,9 @@ void gist_rule(const struct json_node *rule, struct buffer *buffer);
 /* A denial as in a result: "fs.read /x (built-in ..., inferred); to allow: --read /x". */
 void gist_denial(const struct json_node *denial, struct buffer *buffer);
 
+/* "renamed /w/b from /w/a (applied)", each text cut to about so many bytes. */
+void gist_change(const struct json_node *change, size_t limit_bytes, struct buffer *buffer);
+
 /* "memory reached: 2G, seen 2.1G (polled)" */
 void gist_limit(const struct json_node *limit, struct buffer *buffer);
 

@@ -89,15 +89,16 @@ struct result {
 	const struct denial_list *denials;
 	const struct change *changes;
 	size_t change_count;
+	uint64_t unlisted_changes; /* more of the workspace */
+	bool are_changes_cut;	   /* nor is it known what they are */
 	struct artifact_list artifacts;
 	const struct view *view;     /* its inputs are told; NULL: there was none */
 	const char *const *withheld; /* names of the caller's variables that were not passed */
 	size_t withheld_count;
-	const char *stage;    /* the task whose stage the changes are in; NULL: it has none */
-	bool has_more_staged; /* than the changes tell */
-	bool is_ephemeral;    /* the workspace was: nothing of it is kept */
-	bool has_dropped;     /* and the task had changed something there */
-	const char *message;  /* RESULT_FAILED and kin; NULL otherwise */
+	const char *stage;   /* the task whose stage the changes are in; NULL: it has none */
+	bool is_ephemeral;   /* the workspace was: nothing of it is kept */
+	bool has_dropped;    /* and the task had changed something there */
+	const char *message; /* RESULT_FAILED and kin; NULL otherwise */
 };
 
 /* The exit status of `bawn run` for a result (docs/SPECIFICATION.md). */

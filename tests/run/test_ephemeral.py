@@ -1,5 +1,6 @@
 """Ephemeral workspaces: the task works in a layer of its own, which is gone with it, however it
 ends; nothing comes to the host, and nothing waits to be applied. As user and as root."""
+import hashlib
 import itertools
 import os
 
@@ -40,7 +41,12 @@ def test_nothing_is_left(live):
                   "--json")
     assert ran.status == 0 and ran.out.startswith("edited\nmore\nnew\n"), ran
     assert ran.result["ephemeral"] is True and "stage" not in ran.result, ran.result
-    assert ran.result["changes"] == [], ran.result
+    changes = {os.path.relpath(change["path"], live.work): change
+               for change in ran.result["changes"]}
+    assert changes["edited"]["kind"] == "modified" and len(changes) == 8
+    assert {change["state"] for change in changes.values()} == {"dropped"}
+    assert changes["edited"]["before"]["sha256"] == hashlib.sha256(b"edited\n").hexdigest()
+    assert changes["edited"]["after"]["sha256"] == hashlib.sha256(b"edited\nmore\n").hexdigest()
     assert ran.err.count("bawn: ephemeral: ") == 1 and "bawn diff" not in ran.err, ran
     assert contents(live.work) == before
     assert_none_is_kept(live)

@@ -1,5 +1,6 @@
 """Staged workspaces: what a task changes is a stage, which is looked at and dropped; nothing of it
 is on the host. As user and as root."""
+import hashlib
 import json
 import os
 import signal
@@ -69,8 +70,11 @@ def test_nothing_is_on_the_host(live):
                for change in ran.result["changes"]}
     assert changes == {"created": ("created", "staged"), "edited": ("modified", "staged"),
                        "removed": ("removed", "staged"), "link": ("created", "staged"),
-                       "made": ("modified", "staged"), "deep": ("created", "staged"),
+                       "made": ("attributes", "staged"), "deep": ("created", "staged"),
                        "deep/er": ("created", "staged"), "deep/er/f": ("created", "staged")}
+    edited, = (change for change in ran.result["changes"] if change["path"].endswith("/edited"))
+    assert edited["before"]["sha256"] == hashlib.sha256(b"edited\n").hexdigest()
+    assert edited["after"]["sha256"] == hashlib.sha256(b"edited\nmore\n").hexdigest()
     assert f"bawn diff {task}" in ran.err and "8 changes" in ran.err, ran
     assert {row["path"]: row["kind"] for row in rows(live, task)} == {
         "created": "created", "edited": "modified", "removed": "removed", "link": "created",

@@ -1,0 +1,199 @@
+"""What an action changed in a workspace that is written in place: told with what was before."""
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from boxed import BAWN
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Place:
+    def __init__(self, base):
+        self.workspace = base / "w"
+        self.state = base / "state"
+        self.workspace.mkdir()
+        self.state.mkdir(mode=0o700)
+
+    def run(self, script, *options):
+        done = subprocess.run(
+            [BAWN, "run", "--state-dir", self.state, "--json", *options, "--", "sh", "-c", script],
+            cwd=self.workspace, capture_output=True, text=True, timeout=60)
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert result["end"]["kind"] == "exited" and result["status"] == 0, (result, done.stderr)
+        self.result = result
+        return result["changes"]
+
+    def told(self, script, *options):
+        """{path below the workspace: change}"""
+        changes = self.run(script, *options)
+        paths = [os.path.relpath(change["path"], self.workspace) for change in changes]
+        assert len(set(paths)) == len(paths)
+        return dict(zip(paths, changes))
+
+    def write(self, path, text):
+        place = self.workspace / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def test_each_kind(place):
+    for name in ("same", "gone", "grown", "from", "mode"):
+        place.write(f"src/{name}", name)
+    os.symlink("same", place.workspace / "src/link")
+    told = place.told("cd src; rm gone; echo more >>grown; mv from to; chmod 755 mode; mkdir new;"
+                      " echo n >new/file; ln -sf grown link; mkfifo queue; sleep 0.05")
+    assert {path: change["kind"] for path, change in told.items()} in (
+        {"src/gone": "removed", "src/grown": "modified", "src/to": "renamed",
+         "src/mode": kind, "src/new": "created", "src/new/file": "created",
+         "src/link": "modified", "src/queue": "created"} for kind in ("attributes", "modified"))
+    assert all(change["state"] == "applied" for change in told.values())
+    grown = told["src/grown"]
+    assert grown["before"]["bytes"] == 5 and grown["before_seen"] == "start"
+    assert grown["after"] == {"type": "file", "mode": "%04o" % (os.stat(
+        place.workspace / "src/grown").st_mode & 0o7777), "bytes": 10,
+        "sha256": digest("grownmore\n")}
+    assert told["src/to"]["from"] == str(place.workspace / "src/from")
+    assert told["src/link"]["after"]["sha256"] == digest("grown")
+    assert told["src/queue"]["after"]["type"] == "fifo"
+    assert "after" not in told["src/gone"] and "before" not in told["src/new"]
+    assert told["src/mode"]["after"]["mode"] == "0755"
+
+
+def test_nothing_is_no_change(place):
+    place.write("a/file", "x")
+    assert place.run("cat a/file; ls -R") == []
+    assert place.run("true") == []
+
+
+def test_size_and_time_are_kept(place):
+    place.write("file", "one")
+    assert place.run("sleep 0.1; cp -p file ref") and place.workspace.joinpath("ref").exists()
+    told = place.told("printf two >file; touch -r ref file")
+    change = told["file"]
+    assert os.stat(place.workspace / "file").st_mtime_ns == \
+        os.stat(place.workspace / "ref").st_mtime_ns
+    assert change["kind"] == "modified" and "inferred" not in change
+    assert change["before"]["sha256"] == digest("one")
+    assert change["after"]["sha256"] == digest("two")
+
+
+def test_a_file_saved_by_rename_is_modified(place):
+    place.write("file", "one")
+    told = place.told("printf two >file.new && mv file.new file")
+    assert list(told) == ["file"] and told["file"]["kind"] == "modified"
+
+
+def test_a_moved_directory_is_one_change(place):
+    for i in range(5):
+        place.write(f"old/sub/{i}", str(i))
+    told = place.told("mv old new; echo more >new/sub/3; mv new/sub/4 five; rm new/sub/0")
+    assert {path: change["kind"] for path, change in told.items()} == {
+        "new": "renamed", "new/sub/3": "modified", "five": "renamed", "old/sub/0": "removed"}
+    assert told["five"]["from"] == str(place.workspace / "old/sub/4")
+
+
+def test_an_inode_number_that_comes_again_is_no_rename(place):
+    place.write("old/file", "x")
+    told = place.told("rm -r old; mkdir new; echo y >new/other")
+    assert {path: change["kind"] for path, change in told.items()} == {
+        "old": "removed", "old/file": "removed", "new": "created", "new/other": "created"}
+
+
+def test_much_in_one_directory_is_one_row(place):
+    told = place.told("mkdir -p nm/a nm/b; cd nm; for i in $(seq 200); do"
+                      " echo $i >a/$i; echo $i >b/$i; done; echo x >../alone")
+    assert set(told) == {"nm", "alone"} and told["nm"]["below"] == 402
+    told = place.told("rm -r nm")
+    assert set(told) == {"nm"}
+    assert told["nm"]["kind"] == "removed" and told["nm"]["below"] == 402
+
+
+def test_scattered_noise_is_bounded(place):
+    for i in range(1500):
+        place.write(f"d/{i % 50}/{i}", str(i))
+    place.run("true")
+    changes = place.run("for f in d/*/*; do echo x >>$f; done; echo y >alone")
+    assert len(changes) <= 1024
+    paths = {os.path.relpath(change["path"], place.workspace): change for change in changes}
+    assert paths["alone"]["kind"] == "created"
+    assert sum(change.get("below", 0) + 1 for change in changes) >= 1500
+
+
+def test_the_task_before_is_remembered(place):
+    """What a short action removes in a tree that is larger than what a start looks at."""
+    for i in range(300):
+        place.write(f"d/{i}", str(i))
+    place.run("sleep 0.3")
+    told = place.told("rm d/77; echo x >d/78")
+    assert told["d/77"]["kind"] == "removed" and told["d/77"]["before"]["bytes"] == 2
+    assert told["d/78"]["kind"] == "modified"
+    assert told["d/78"]["before"]["sha256"] in (digest("78"), None)
+
+
+def test_the_host_s_work_between_is_not_the_task_s(place):
+    place.write("a", "one")
+    place.run("true")
+    place.write("a", "changed by the host")
+    place.write("b", "new")
+    assert place.run("true") == []
+
+
+def test_hostile_names_and_giants(place):
+    script = r"""
+        printf x >"$(printf 'new\nline')"; printf x >"$(printf 'esc\033[2J')"
+        printf x >"$(printf 'bad\377utf')"; truncate -s 1T giant; mkfifo pipe
+        mkdir closed; echo x >closed/in; chmod 0 closed
+        d=.; for i in $(seq 60); do d=$d/dddddddddddddddddddd; mkdir $d; done; echo x >$d/deep
+    """
+    changes = place.run(script)
+    names = {change["path"][len(str(place.workspace)) + 1:]: change for change in changes}
+    assert "new\nline" in names and "esc\x1b[2J" in names
+    assert any("utf" in name and name.startswith("bad") for name in names)
+    assert names["giant"]["after"] == {"type": "file", "mode": names["giant"]["after"]["mode"],
+                                       "bytes": 1 << 40, "sha256": None}
+    assert names["pipe"]["after"]["sha256"] is None
+    assert names["closed"]["after"]["mode"] == "0000"
+    os.chmod(place.workspace / "closed", 0o700)
+
+
+def test_what_is_held_is_told_once(place):
+    place.write("x", "x")
+    changes = place.run("echo 'export A=1' >.envrc; echo y >y")
+    states = sorted((os.path.basename(change["path"]), change["state"]) for change in changes)
+    assert states == [(".envrc", "held"), ("y", "applied")]
+
+
+def test_a_torn_cache_is_none(place):
+    for i in range(100):
+        place.write(f"d/{i}", str(i))
+    place.run("sleep 0.2")
+    kept, = (place.state / "trees").iterdir()
+    whole = kept.read_bytes()
+    for torn in (whole[:-1], whole[:200], whole[:300] + bytes(100) + whole[400:], b""):
+        kept.write_bytes(torn)
+        told = place.told("echo more >>d/5")
+        assert told["d/5"]["kind"] == "modified" and told["d/5"]["after"]["bytes"]
+
+
+def test_the_record_has_them(place):
+    place.write("file", "one")
+    place.run("printf two >file; echo n >new")
+    chain, = (place.state / "trace/tasks").glob("*.jsonl")
+    changes = [record["body"] for record in map(json.loads, chain.read_text().splitlines())
+               if record["type"] == "change"]
+    assert {(os.path.basename(c["path"]), c["kind"], c["after"]["sha256"]) for c in changes} == {
+        ("file", "modified", digest("two")), ("new", "created", digest("n\n"))}
+    assert subprocess.run([BAWN, "trace", "verify", "--state-dir", place.state],
+                          capture_output=True, check=False).returncode == 0
