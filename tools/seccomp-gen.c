@@ -114,7 +114,8 @@ enum variant {
 	VARIANT_PARSE,
 	VARIANT_SCOPE,
 	VARIANT_PACK,
-	VARIANT_SIGN
+	VARIANT_SIGN,
+	VARIANT_DIALER
 };
 
 struct role {
@@ -155,6 +156,7 @@ static const struct recipe {
 	{ "scope", VARIANT_SCOPE, false, false, OUT_KILL },
 	{ "pack", VARIANT_PACK, false, false, OUT_KILL },
 	{ "sign", VARIANT_SIGN, false, false, OUT_KILL },
+	{ "dialer", VARIANT_DIALER, false, false, OUT_KILL },
 };
 
 /* No number at or above this is listed; all that are get the recipe's outcome for the unknown. */
