@@ -115,7 +115,8 @@ enum variant {
 	VARIANT_SCOPE,
 	VARIANT_PACK,
 	VARIANT_SIGN,
-	VARIANT_DIALER
+	VARIANT_DIALER,
+	VARIANT_PROXY,
 };
 
 struct role {
@@ -154,6 +155,7 @@ static const struct recipe {
 	{ "init", VARIANT_INIT, false, false, OUT_KILL },
 	{ "parse", VARIANT_PARSE, false, false, OUT_KILL },
 	{ "scope", VARIANT_SCOPE, false, false, OUT_KILL },
+	{ "proxy", VARIANT_PROXY, false, false, OUT_KILL },
 	{ "pack", VARIANT_PACK, false, false, OUT_KILL },
 	{ "sign", VARIANT_SIGN, false, false, OUT_KILL },
 	{ "dialer", VARIANT_DIALER, false, false, OUT_KILL },

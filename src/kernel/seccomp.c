@@ -37,6 +37,7 @@ static const struct seccomp_program programs[SECCOMP_VARIANT_COUNT] = {
 	[SECCOMP_VARIANT_PACK] = PROGRAM(filter_pack),
 	[SECCOMP_VARIANT_SIGN] = PROGRAM(filter_sign),
 	[SECCOMP_VARIANT_DIALER] = PROGRAM(filter_dialer),
+	[SECCOMP_VARIANT_PROXY] = PROGRAM(filter_proxy),
 };
 
 /* The generator knows no third architecture, and fails the build there. */

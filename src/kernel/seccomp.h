@@ -37,6 +37,7 @@ enum seccomp_variant {
 	SECCOMP_VARIANT_PACK,	/* who compresses what a task wrote; anything else kills it */
 	SECCOMP_VARIANT_SIGN,	/* who has the trace's key open; anything else kills it */
 	SECCOMP_VARIANT_DIALER, /* who connects for a task's proxy; anything else kills it */
+	SECCOMP_VARIANT_PROXY,	/* who takes a task's connections; anything else kills it */
 	SECCOMP_VARIANT_COUNT,
 };
 

@@ -30,7 +30,21 @@
 #include "policy/address.h"
 #include "policy/host.h"
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* A text in a message: cut where there is no room for it, with a NUL. NULL counts as "". */
+static inline void egress_text(char *room, size_t room_bytes, const char *text)
+{
+	size_t length = text ? strlen(text) : 0;
+
+	if (length > room_bytes - 1)
+		length = room_bytes - 1;
+	if (length > 0)
+		memcpy(room, text, length);
+	room[length] = '\0';
+}
 
 enum { EGRESS_FD_PEER = 5, EGRESS_FD_TCP, EGRESS_FD_UDP, EGRESS_FD_DOOR };
 

@@ -1,0 +1,301 @@
+/*
+ * The inside of bawn-proxy, shared by proxy*.c alone.
+ *
+ * A connection is a task's socket (client), perhaps an upstream one, a stream in each direction
+ * (relay.h) and a state. Whatever happens to it (bytes, room, an answer, a deadline) ends in
+ * connection_step(), which calls the function of its state until that has to wait. So each state is
+ * one function that looks at what is there, and no order of events is special.
+ *
+ *   SNIFF    captured, or behind a door's yes: the first bytes tell the protocol
+ *   DOOR     CONNECT, an absolute target or SOCKS are read
+ *   TUNNEL   both directions pass as they are
+ *   HTTP     one request and its response at a time, each one decided (proxy_http.c)
+ *   LOOKUP   DNS over TCP
+ *   FLUSH    a last word is sent (a refusal), then
+ *   DRAIN    what still comes is dropped until the end of file: a reset would lose the word
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "net/edge.h"
+#include "net/http.h"
+#include "net/http_body.h"
+#include "net/names.h"
+#include "net/relay.h"
+#include "policy/egress.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum state {
+	STATE_FREE,
+	STATE_SNIFF,
+	STATE_DOOR,
+	STATE_LOOKUP,
+	STATE_TUNNEL,
+	STATE_HTTP,
+	STATE_FLUSH,
+	STATE_DRAIN,
+	STATE_COUNT,
+};
+
+/* What a state's function says. */
+enum step {
+	STEP_WAIT,  /* for an event */
+	STEP_AGAIN, /* its turn is over: others first */
+	STEP_NEXT,  /* the state has changed */
+	STEP_END,   /* the connection has been closed */
+};
+
+/*
+ * How long a connection may stay as it is; each has its list, in the order of its ends, so that
+ * nothing has to be searched.
+ */
+enum deadline {
+	DEADLINE_NONE,
+	DEADLINE_SILENT, /* nothing was said yet: perhaps the server speaks first */
+	DEADLINE_FIRST,	 /* the first byte */
+	DEADLINE_HEAD,	 /* the rest of a head or hello */
+	DEADLINE_DIAL,	 /* the dialer has limits of its own, below this one */
+	DEADLINE_ASK,	 /* a person's answer */
+	DEADLINE_ANSWER, /* the head of a response */
+	DEADLINE_KEEP,	 /* a kept connection without a request */
+	DEADLINE_IDLE,	 /* nothing moves in a tunnel or body */
+	DEADLINE_DRAIN,
+	DEADLINE_PACE, /* bytes of a quota by time come again */
+	DEADLINE_COUNT,
+};
+
+enum dial {
+	DIAL_NONE,
+	DIAL_QUEUED, /* the dialer takes nothing now */
+	DIAL_ASKED,
+	DIAL_DONE,
+	DIAL_FAILED,
+};
+
+/* What a person was asked about, and said. */
+enum leave {
+	LEAVE_NONE,
+	LEAVE_ASKED,
+	LEAVE_YES,
+	LEAVE_NO,
+};
+
+/* A request and its response; proxy_http.c has the rules. */
+struct http_state {
+	struct http_asked asked;
+	struct http_body up, down;
+	bool is_counted; /* among its rule's requests */
+	bool is_sent; /* the request's head was written to the upstream, and taken out of up.in */
+	bool has_response; /* the head of the final response was written to the client */
+	bool keeps_client, keeps_upstream;
+	bool is_fresh; /* the upstream had no request before this one */
+	bool has_upgrade;
+	uint16_t status;
+	size_t scanned_up, scanned_down;
+	char method[EGRESS_METHOD_BYTES];
+	char path[EGRESS_PATH_BYTES];
+};
+
+struct connection {
+	uint32_t id; /* with a generation in its upper bits; never 0 */
+	uint8_t state, deadline, door;
+	bool is_refused; /* the verdict is no: what is read only chooses the words */
+	bool is_opened;	 /* OPENED was told */
+	bool is_silent;	 /* nothing came within DEADLINE_SILENT */
+	bool is_greeted; /* SOCKS: the greeting is done */
+	bool is_named;	 /* at a door: host and port were said */
+	bool has_http;	 /* its http_state was used */
+	bool is_counted; /* among the connections of its rule's quota */
+	bool is_waiting; /* in the list of those that go on in the next turn */
+	uint64_t deadline_ns, started_ns;
+	struct connection *previous, *next; /* of its deadline's list */
+	struct connection *next_ready;
+
+	struct end client, upstream;
+	struct stream up, down;
+
+	struct address peer, local; /* of the client's socket */
+	uint16_t peer_port, local_port;
+
+	/* the question, as far as it is known */
+	struct host host;
+	uint16_t port;
+	uint32_t known;
+	enum egress_protocol protocol;
+	struct egress_tool tool;
+	bool has_tool;
+	uint32_t action; /* the supervisor's number of the action that connects; 0: not known */
+	enum leave who, may;
+	uint32_t may_rule;
+	struct egress_answer answer;
+
+	enum dial dial;
+	uint32_t dial_id; /* the dialer's word for it; an answer with another is too late */
+	uint32_t outcome;
+	struct address address;	     /* connected to */
+	uint32_t upstream_requests;  /* that the upstream had from us */
+	uint32_t request;	     /* number of the request on this connection */
+	const char *reason;	     /* of the refusal; a constant */
+	uint64_t told_up, told_down; /* bytes in flows that were told already */
+	uint64_t charged_up, charged_down;
+};
+
+/* What the rules' quotas were used for, of the whole task; one for each rule. */
+struct usage {
+	uint64_t bytes_up, bytes_down, connections;
+	uint64_t minute, requests; /* requests in that minute of the monotonic clock */
+	uint64_t second_ns, second_bytes;
+	uint32_t action; /* EGRESS_ONCE: the one it is for */
+};
+
+struct deadline_list {
+	struct connection *first, *last;
+};
+
+struct repeated {
+	uint64_t first_ns, count;
+	struct egress_flow flow;
+};
+
+/* Kinds of refusals of the last second that are remembered, so that a flood is one record. */
+#define PROXY_LIMIT_KINDS 32u
+
+struct proxy {
+	struct egress_order order;
+	struct egress_policy policy;
+	struct usage *usage;
+	struct relay relay;
+	struct names *names;
+	struct connection *connections;
+	uint32_t *free; /* a stack of indices */
+	uint32_t free_count, limit_connections;
+	struct deadline_list deadlines[DEADLINE_COUNT];
+	struct connection *ready; /* goes on in the next turn */
+	struct repeated repeated[PROXY_LIMIT_KINDS];
+	uint64_t refused_accepts; /* since the last record of it */
+	uint64_t lost_ends;	  /* CLOSED that the supervisor did not take */
+	uint64_t told_ns;	  /* when floods were last told */
+	uint64_t now_ns;
+	uint32_t dial_count;
+	struct arena scratch; /* of one text at a time; its first block stays */
+	int epoll_fd, spare_fd;
+	bool is_peer_full;	 /* the dialer does not take dials: they are queued */
+	bool is_held;		 /* the supervisor does not take records: nothing new begins */
+	struct http_state *http; /* one for each connection, by its index */
+};
+
+static inline struct http_state *http_of(const struct proxy *proxy,
+					 const struct connection *connection)
+{
+	return &proxy->http[connection - proxy->connections];
+}
+
+/* --- proxy.c: the table, the loop */
+
+/* The number of a connection in the table is the end of its id, and of its dial's. */
+#define CONNECTION_BITS 12u
+_Static_assert(1u << CONNECTION_BITS == EGRESS_LIMIT_CONNECTIONS, "ids have room for all");
+
+/* (Re)starts its deadline; DEADLINE_NONE: it has none. */
+void connection_wait(struct proxy *proxy, struct connection *connection, enum deadline deadline);
+void connection_close(struct proxy *proxy, struct connection *connection);
+/* Closed so that the client sees a reset. */
+void connection_reset(struct proxy *proxy, struct connection *connection);
+/* It goes on when all others had their turn. */
+void connection_ready(struct proxy *proxy, struct connection *connection);
+/* Forgets the upstream, and what was on its way there or from there. */
+void connection_drop_upstream(struct proxy *proxy, struct connection *connection);
+/* The supervisor takes nothing now: nothing new is accepted until it does. */
+void proxy_hold(struct proxy *proxy);
+/* Watches an end of the connection; negative errno. */
+int connection_watch(struct proxy *proxy, struct connection *connection, struct end *end);
+
+/* --- proxy_open.c: from the first byte to a verdict */
+
+enum step step_sniff(struct proxy *proxy, struct connection *connection);
+/* Sets host and door of a connection that was accepted; its first state. */
+void connection_open(struct proxy *proxy, struct connection *connection);
+
+enum judgement {
+	JUDGE_WAIT,  /* an answer is on its way; the state's function will be called again */
+	JUDGE_MORE,  /* allowed as far as is known; protocol or request decide */
+	JUDGE_ALLOW, /* and counted */
+	JUDGE_DENY,  /* connection->reason and ->answer say why */
+};
+
+/* What the rules say of what is known now; asks the supervisor where they want to know. */
+enum judgement connection_judge(struct proxy *proxy, struct connection *connection);
+/* The same of one request. */
+enum judgement connection_judge_request(struct proxy *proxy, struct connection *connection,
+					const char *method, const char *path, bool upgrade);
+/* Asks the dialer once; DIAL_FAILED where it cannot. */
+void connection_dial(struct proxy *proxy, struct connection *connection);
+/* True while the dialer has not answered. */
+bool connection_is_dialing(const struct connection *connection);
+/* Why there is no upstream, in our words. */
+const char *connection_trouble(const struct connection *connection);
+/* From a verdict to bytes: tells that it is open. False: the record is held up; wait. */
+bool connection_begin(struct proxy *proxy, struct connection *connection);
+
+/* What its rule still permits, of bytes in a direction; 0 and *ret_pace: later. */
+uint64_t quota_left(struct proxy *proxy, struct connection *connection, bool is_up, bool *ret_pace);
+/* After bytes were moved. */
+void quota_charge(struct proxy *proxy, struct connection *connection);
+/* One more connection or request for its rule; false: its quota is used up. */
+bool quota_connection(struct proxy *proxy, struct connection *connection);
+bool quota_request(struct proxy *proxy, struct connection *connection);
+
+/* --- proxy_door.c */
+
+enum step step_door(struct proxy *proxy, struct connection *connection);
+
+/* --- proxy_tunnel.c */
+
+enum step step_tunnel(struct proxy *proxy, struct connection *connection);
+enum step step_flush(struct proxy *proxy, struct connection *connection);
+enum step step_drain(struct proxy *proxy, struct connection *connection);
+
+/* --- proxy_http.c */
+
+/* What came so far is a request. */
+enum step http_begin(struct proxy *proxy, struct connection *connection);
+enum step step_http(struct proxy *proxy, struct connection *connection);
+
+/* --- proxy_lookup.c: names */
+
+enum step step_lookup(struct proxy *proxy, struct connection *connection);
+void lookup_datagrams(struct proxy *proxy);
+
+/* --- proxy_refuse.c: a no, in the words of whoever asked */
+
+enum step refuse_reset(struct proxy *proxy, struct connection *connection, const char *reason);
+enum step refuse_tls(struct proxy *proxy, struct connection *connection, const char *reason);
+/* status: 400, 403, 429, 431, 502, 503 or 504. */
+enum step refuse_http(struct proxy *proxy, struct connection *connection, unsigned status,
+		      const char *reason);
+/* In the words of what it speaks, as far as that is known. */
+enum step refuse(struct proxy *proxy, struct connection *connection, const char *reason);
+/* The same where the dialer could not connect. */
+enum step refuse_dial(struct proxy *proxy, struct connection *connection);
+
+/* --- proxy_report.c: what the supervisor and the dialer are told */
+
+/* False where the supervisor takes nothing now; proxy->is_held is set then. */
+bool report_opened(struct proxy *proxy, struct connection *connection);
+void report_closed(struct proxy *proxy, struct connection *connection, unsigned status,
+		   const char *method, const char *path);
+/* A refusal or failure; method and path NULL: not known. */
+void report_stopped(struct proxy *proxy, struct connection *connection, const char *method,
+		    const char *path);
+/* A name was asked for that no rule opens. */
+void report_lookup(struct proxy *proxy, const struct host *host, const struct egress_answer *answer,
+		   const struct address *peer, uint16_t peer_port);
+/* Whether something is held back that report_repeated() will tell. */
+bool report_is_due(const struct proxy *proxy);
+/* What was held back of floods; called now and then, and at the end. */
+void report_repeated(struct proxy *proxy);
+/* Sends a question; false: it could not be. */
+bool report_question(struct proxy *proxy, struct connection *connection,
+		     enum egress_question_kind kind, const char *method, const char *path);

@@ -1,0 +1,532 @@
+/* From a connection that came in to a verdict: which host, which protocol, what the rules say. */
+#include "base/clock.h"
+#include "ipc/message.h"
+#include "net/hello.h"
+#include "net/proxy_internal.h"
+#include "policy/place.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* A method and its blank: what the first bytes of a request are told by. */
+#define METHOD_BYTES (HTTP_LIMIT_METHOD_BYTES + 1)
+
+void connection_open(struct proxy *proxy, struct connection *connection)
+{
+	const char *name, *why;
+
+	connection->state = STATE_SNIFF;
+	connection->port = connection->local_port;
+	connection_wait(proxy, connection, DEADLINE_SILENT);
+	if (connection->local.family == ADDRESS_NONE) {
+		connection->state = STATE_DOOR;
+		return;
+	}
+	if (connection->local_port == PLACE_NAMESERVER_PORT) {
+		connection->state = STATE_LOOKUP;
+		return;
+	}
+	switch (names_look(proxy->names, &connection->local, &name)) {
+	case NAMES_NAME:
+		/* it was one when its address was given */
+		if (host_parse(name, strlen(name), &connection->host, &why) == 0)
+			return;
+		break;
+	case NAMES_DOOR:
+		if (connection->local_port == PLACE_DOOR_PORT)
+			connection->state = STATE_DOOR;
+		break;
+	case NAMES_OUTSIDE:
+	case NAMES_FREE:
+	case NAMES_SERVER:
+	case NAMES_BOX:
+		break;
+	}
+	host_of_address(&connection->local, &connection->host);
+}
+
+/* --- quotas */
+
+static struct usage *usage_of(struct proxy *proxy, const struct connection *connection)
+{
+	const struct egress_rule *rule = connection->answer.rule;
+
+	/* what no rule decides has one of its own, which nobody reads */
+	return &proxy->usage[rule ? (size_t)(rule - proxy->policy.rules) :
+				    proxy->policy.rule_count];
+}
+
+static uint64_t rest(uint64_t quota, uint64_t used)
+{
+	return quota == 0 ? UINT64_MAX : quota > used ? quota - used : 0;
+}
+
+uint64_t quota_left(struct proxy *proxy, struct connection *connection, bool is_up, bool *ret_pace)
+{
+	const struct egress_rule *rule = connection->answer.rule;
+	struct usage *usage = usage_of(proxy, connection);
+	uint64_t left, pace, waiting;
+
+	*ret_pace = false;
+	if (rule == NULL)
+		return UINT64_MAX;
+	/* what was taken and not given on yet counts as used */
+	waiting = is_up ? stream_waiting(&connection->up) : stream_waiting(&connection->down);
+	left = is_up ? rest(rule->bytes_up, usage->bytes_up + waiting) :
+		       rest(rule->bytes_down, usage->bytes_down + waiting);
+	if (rule->bytes_per_second == 0 || left == 0)
+		return left;
+	if (proxy->now_ns - usage->second_ns >= SECOND_NS) {
+		usage->second_ns = proxy->now_ns;
+		usage->second_bytes = 0;
+	}
+	pace = rest(rule->bytes_per_second, usage->second_bytes + waiting);
+	*ret_pace = pace == 0;
+	return left < pace ? left : pace;
+}
+
+void quota_charge(struct proxy *proxy, struct connection *connection)
+{
+	struct usage *usage = usage_of(proxy, connection);
+	uint64_t up = connection->up.passed - connection->charged_up;
+	uint64_t down = connection->down.passed - connection->charged_down;
+
+	usage->bytes_up += up;
+	usage->bytes_down += down;
+	usage->second_bytes += up + down;
+	connection->charged_up = connection->up.passed;
+	connection->charged_down = connection->down.passed;
+}
+
+bool quota_connection(struct proxy *proxy, struct connection *connection)
+{
+	struct usage *usage = usage_of(proxy, connection);
+
+	if (connection->is_counted || connection->answer.rule == NULL)
+		return true;
+	if (rest(connection->answer.rule->connections, usage->connections) == 0)
+		return false;
+	usage->connections++;
+	connection->is_counted = true;
+	return true;
+}
+
+bool quota_request(struct proxy *proxy, struct connection *connection)
+{
+	struct usage *usage = usage_of(proxy, connection);
+	uint64_t minute = proxy->now_ns / (60 * SECOND_NS);
+
+	if (connection->answer.rule == NULL)
+		return true;
+	if (usage->minute != minute) {
+		usage->minute = minute;
+		usage->requests = 0;
+	}
+	if (rest(connection->answer.rule->requests_per_minute, usage->requests) == 0)
+		return false;
+	usage->requests++;
+	return true;
+}
+
+/* --- the verdict */
+
+void connection_dial(struct proxy *proxy, struct connection *connection)
+{
+	struct egress_dial dial = { .port = connection->port };
+
+	int result;
+
+	if (connection->dial != DIAL_NONE && connection->dial != DIAL_QUEUED)
+		return;
+	connection->dial_id = (++proxy->dial_count << CONNECTION_BITS) |
+			      (connection->id & ((1u << CONNECTION_BITS) - 1));
+	dial.id = connection->dial_id;
+	dial.host_bytes = (uint32_t)strlen(connection->host.name);
+	egress_text(dial.host, sizeof(dial.host), connection->host.name);
+	connection->dial = DIAL_ASKED;
+	connection->outcome = EGRESS_DONE;
+	result = message_send(EGRESS_FD_PEER, EGRESS_DIAL, &dial, sizeof(dial), NULL, 0);
+	if (result == -EAGAIN) {
+		connection->dial = DIAL_QUEUED;
+		proxy->is_peer_full = true;
+	} else if (result < 0) {
+		connection->dial = DIAL_FAILED;
+		connection->outcome = EGRESS_BUSY;
+	}
+}
+
+bool connection_is_dialing(const struct connection *connection)
+{
+	return connection->dial == DIAL_ASKED || connection->dial == DIAL_QUEUED;
+}
+
+const char *connection_trouble(const struct connection *connection)
+{
+	static const char *const texts[EGRESS_OUTCOME_COUNT] = {
+		[EGRESS_DONE] = "it was connected",
+		[EGRESS_DENIED] = "no rule allows it",
+		[EGRESS_SPECIAL] = "an address of this name is not of the public network",
+		[EGRESS_NO_NAME] = "there is no such name",
+		[EGRESS_NO_RESOLVER] = "the name could not be resolved: no answer in time",
+		[EGRESS_REFUSED] = "the server refused the connection",
+		[EGRESS_UNREACHABLE] = "the server cannot be reached",
+		[EGRESS_TIMEOUT] = "the server did not answer in time",
+		[EGRESS_BUSY] = "too many connections are being made at once",
+	};
+
+	return texts[connection->outcome];
+}
+
+static enum judgement deny(struct connection *connection, const char *reason)
+{
+	connection->answer.verdict = EGRESS_DENY;
+	connection->reason = reason;
+	return JUDGE_DENY;
+}
+
+/* The first action that uses such a rule is the one that it is for. */
+static bool is_for_its_action(struct proxy *proxy, struct connection *connection)
+{
+	struct usage *usage = usage_of(proxy, connection);
+
+	if (!connection->answer.rule || !(connection->answer.rule->flags & EGRESS_ONCE))
+		return true;
+	if (connection->action == 0)
+		return false;
+	if (usage->action == 0)
+		usage->action = connection->action;
+	return usage->action == connection->action;
+}
+
+static enum judgement ask(struct proxy *proxy, struct connection *connection,
+			  enum egress_question_kind kind, enum leave *leave, const char *method,
+			  const char *path)
+{
+	if (!report_question(proxy, connection, kind, method, path))
+		return proxy->is_held ? JUDGE_WAIT : deny(connection, "nobody can be asked");
+	*leave = LEAVE_ASKED;
+	connection_wait(proxy, connection, DEADLINE_ASK);
+	return JUDGE_WAIT;
+}
+
+/* The task waits for a person, of whose answers each is for one rule. */
+static enum judgement ask_person(struct proxy *proxy, struct connection *connection,
+				 const struct egress_question *question)
+{
+	uint32_t rule = (uint32_t)(connection->answer.rule - proxy->policy.rules);
+
+	if (connection->may != LEAVE_NONE && connection->may_rule != rule)
+		connection->may = LEAVE_NONE;
+	connection->may_rule = rule;
+	switch (connection->may) {
+	case LEAVE_NONE:
+		return ask(proxy, connection, EGRESS_MAY, &connection->may, question->method,
+			   question->path);
+	case LEAVE_ASKED:
+		return JUDGE_WAIT;
+	case LEAVE_YES:
+		return JUDGE_ALLOW;
+	case LEAVE_NO:
+		break;
+	}
+	return deny(connection, "it has to be asked for, and nobody said yes");
+}
+
+/* Such a rule is for one action, which is known with the program that connects. */
+static bool wants_action(const struct connection *connection)
+{
+	const struct egress_rule *rule = connection->answer.rule;
+
+	return rule && rule->flags & EGRESS_ONCE && !(connection->known & EGRESS_FACT_TOOL);
+}
+
+enum judgement connection_judge_request(struct proxy *proxy, struct connection *connection,
+					const char *method, const char *path, bool upgrade)
+{
+	const struct egress_question question = {
+		.host = &connection->host,
+		.port = connection->port,
+		.wall_s = clock_wall_ns() / SECOND_NS,
+		.known = connection->known | (method ? EGRESS_FACT_REQUEST : 0u),
+		.protocol = connection->protocol,
+		.method = method,
+		.path = path,
+		.upgrade = upgrade,
+		.tool = connection->has_tool ? &connection->tool : NULL,
+	};
+	struct egress_answer *answer = &connection->answer;
+
+	egress_decide(&proxy->policy, &question, answer);
+	if (answer->verdict == EGRESS_DENY)
+		return deny(connection, answer->special ? answer->special :
+					answer->rule	? "a rule denies it" :
+							  "no rule allows it");
+	if (answer->needs & EGRESS_FACT_TOOL || wants_action(connection)) {
+		if (connection->who == LEAVE_NONE)
+			return ask(proxy, connection, EGRESS_WHO, &connection->who, NULL, NULL);
+		return JUDGE_WAIT;
+	}
+	if (answer->needs)
+		return JUDGE_MORE;
+	if (answer->verdict == EGRESS_ASK) {
+		enum judgement judgement = ask_person(proxy, connection, &question);
+
+		if (judgement != JUDGE_ALLOW)
+			return judgement;
+	}
+	if (!is_for_its_action(proxy, connection))
+		return deny(connection, "the rule is for one action, and this is another");
+	if (!quota_connection(proxy, connection))
+		return deny(connection, "the quota of connections is used up");
+	return JUDGE_ALLOW;
+}
+
+enum judgement connection_judge(struct proxy *proxy, struct connection *connection)
+{
+	return connection_judge_request(proxy, connection, NULL, NULL, false);
+}
+
+static void know_protocol(struct connection *connection, enum egress_protocol protocol)
+{
+	connection->protocol = protocol;
+	connection->known |= EGRESS_FACT_PROTOCOL;
+}
+
+bool connection_begin(struct proxy *proxy, struct connection *connection)
+{
+	if (!connection->is_opened)
+		connection->is_opened = report_opened(proxy, connection);
+	return connection->is_opened;
+}
+
+/* --- the first bytes */
+
+enum kind { KIND_MORE, KIND_TLS, KIND_SSH, KIND_HTTP, KIND_OTHER };
+
+/* A line that is whole and has no version is none of a request: other protocols have words, too. */
+static enum kind kind_of_line(const unsigned char *bytes, size_t length)
+{
+	const unsigned char *end = memchr(bytes, '\n', length);
+
+	return end && !memmem(bytes, (size_t)(end - bytes), " HTTP/", 6) ? KIND_OTHER : KIND_HTTP;
+}
+
+static enum kind kind_of(const unsigned char *bytes, size_t length)
+{
+	size_t i = 0;
+	int tls = hello_begins(bytes, length);
+
+	if (tls > 0)
+		return KIND_TLS;
+	if (length >= 4 && memcmp(bytes, "SSH-", 4) == 0)
+		return KIND_SSH;
+	while (i < length && i < METHOD_BYTES && bytes[i] >= 'A' && bytes[i] <= 'Z')
+		i++;
+	if (i > 0 && i < length && bytes[i] == ' ')
+		return kind_of_line(bytes, length);
+	/* a name of a method may have these, too, behind its first letter */
+	while (i > 0 && i < length && i < METHOD_BYTES &&
+	       (bytes[i] == '-' || bytes[i] == '_' || (bytes[i] >= '0' && bytes[i] <= '9') ||
+		(bytes[i] >= 'A' && bytes[i] <= 'Z')))
+		i++;
+	if (i > 0 && i < length && bytes[i] == ' ')
+		return kind_of_line(bytes, length);
+	if (tls == 0 || (i == length && i < METHOD_BYTES))
+		return KIND_MORE;
+	return KIND_OTHER;
+}
+
+/* A verdict on what is known now; then the upstream; then the bytes. */
+static enum step pass_or_refuse(struct proxy *proxy, struct connection *connection)
+{
+	switch (connection_judge(proxy, connection)) {
+	case JUDGE_WAIT:
+		return STEP_WAIT;
+	case JUDGE_MORE: /* what only a request could tell is not told by these bytes */
+		return refuse(proxy, connection,
+			      "the rule needs to see the request, which these bytes do not show");
+	case JUDGE_DENY:
+		return refuse(proxy, connection, connection->reason);
+	case JUDGE_ALLOW:
+		break;
+	}
+	connection_dial(proxy, connection);
+	if (connection_is_dialing(connection)) {
+		if (connection->deadline != DEADLINE_DIAL)
+			connection_wait(proxy, connection, DEADLINE_DIAL);
+		return STEP_WAIT;
+	}
+	if (connection->dial == DIAL_FAILED)
+		return refuse_dial(proxy, connection);
+	if (!connection_begin(proxy, connection))
+		return STEP_WAIT;
+	connection->up.run = connection->down.run = RELAY_ENDLESS;
+	connection->state = STATE_TUNNEL;
+	return STEP_NEXT;
+}
+
+/* A name inside of TLS that is not the one connected to would make another server answer. */
+static const char *fault_of_hello(struct proxy *proxy, struct connection *connection,
+				  const struct hello *hello)
+{
+	struct egress_question question = {
+		.host = &hello->host,
+		.port = connection->port,
+		.wall_s = clock_wall_ns() / SECOND_NS,
+		.known = connection->known | EGRESS_FACT_PROTOCOL,
+		.protocol = connection->protocol,
+		.tool = connection->has_tool ? &connection->tool : NULL,
+	};
+	struct egress_answer answer;
+
+	if (hello->has_ech)
+		return "its ClientHello hides the server's name (ECH)";
+	if (connection->host.kind == HOST_NAME) {
+		if (!hello->has_name)
+			return "its ClientHello names no server";
+		return host_equal(&hello->host, &connection->host) ?
+			       NULL :
+			       "its ClientHello names another server than was connected to";
+	}
+	if (!hello->has_name)
+		return NULL;
+	egress_decide(&proxy->policy, &question, &answer);
+	return answer.verdict == EGRESS_ALLOW && answer.needs == 0 ?
+		       NULL :
+		       "its ClientHello names a server that no rule allows";
+}
+
+/* Without a list of protocols it may be the web's or any other: either rule is right. */
+static void know_tls(struct proxy *proxy, struct connection *connection, const struct hello *hello)
+{
+	bool is_web = hello->alpn & (HELLO_ALPN_HTTP1 | HELLO_ALPN_H2);
+
+	know_protocol(connection, hello->alpn == 0 || is_web ? EGRESS_HTTPS : EGRESS_TLS);
+	if (hello->alpn == 0 && connection->may == LEAVE_NONE &&
+	    connection_judge(proxy, connection) == JUDGE_DENY)
+		know_protocol(connection, EGRESS_TLS);
+}
+
+static enum step sniff_tls(struct proxy *proxy, struct connection *connection)
+{
+	struct chunk *in = connection->up.in;
+	struct hello hello;
+	const char *why;
+	int result = hello_parse(in->bytes + in->start, chunk_length(in), &hello, &why);
+
+	if (result == 0)
+		return STEP_WAIT;
+	if (connection->who == LEAVE_ASKED || connection->may == LEAVE_ASKED)
+		return STEP_WAIT;
+	if (!(connection->known & EGRESS_FACT_PROTOCOL)) {
+		if (result > 0)
+			know_tls(proxy, connection, &hello);
+		else
+			know_protocol(connection, EGRESS_TLS);
+		if (connection->who == LEAVE_ASKED || connection->may == LEAVE_ASKED)
+			return STEP_WAIT;
+	}
+	if (connection->is_refused)
+		return refuse(proxy, connection, connection->reason);
+	if (result > 0)
+		why = fault_of_hello(proxy, connection, &hello);
+	if (why == NULL)
+		return pass_or_refuse(proxy, connection);
+	connection->answer.verdict = EGRESS_DENY;
+	return refuse_tls(proxy, connection, why);
+}
+
+/*
+ * Nobody has said a word. Where the rules allow any bytes the server may be the one to begin;
+ * where nothing is allowed there is no need to wait for the words to say no in.
+ */
+static enum step sniff_silence(struct proxy *proxy, struct connection *connection)
+{
+	if (connection->client.is_done) {
+		connection->reason = "closed before it said anything";
+		report_stopped(proxy, connection, NULL, NULL);
+		connection_close(proxy, connection);
+		return STEP_END;
+	}
+	if (!connection->is_silent)
+		return STEP_WAIT;
+	if (connection->is_refused)
+		return refuse_reset(proxy, connection, connection->reason);
+	if (connection->known & EGRESS_FACT_PROTOCOL)
+		return pass_or_refuse(proxy, connection);
+	know_protocol(connection, EGRESS_TCP);
+	if (connection_judge(proxy, connection) != JUDGE_DENY)
+		return pass_or_refuse(proxy, connection);
+	connection->known &= ~(uint32_t)EGRESS_FACT_PROTOCOL;
+	if (connection->deadline == DEADLINE_NONE)
+		connection_wait(proxy, connection, DEADLINE_FIRST);
+	return STEP_WAIT;
+}
+
+/* By host and port alone; the dialer begins while the first bytes are still on their way. */
+static enum step look_first(struct proxy *proxy, struct connection *connection)
+{
+	if (connection->is_refused || connection->dial != DIAL_NONE)
+		return STEP_NEXT;
+	switch (connection_judge(proxy, connection)) {
+	case JUDGE_WAIT:
+		return STEP_WAIT;
+	case JUDGE_DENY:
+		if (connection->host.kind == HOST_ADDRESS && connection->door == EGRESS_CAPTURED)
+			return refuse_reset(proxy, connection, connection->reason);
+		connection->is_refused = true;
+		return STEP_NEXT;
+	case JUDGE_MORE:
+	case JUDGE_ALLOW:
+		/* a person's yes comes before anything leaves, and may need the request */
+		if (connection->answer.verdict == EGRESS_ALLOW || connection->may == LEAVE_YES)
+			connection_dial(proxy, connection);
+		return STEP_NEXT;
+	}
+	return STEP_NEXT;
+}
+
+enum step step_sniff(struct proxy *proxy, struct connection *connection)
+{
+	enum step step = look_first(proxy, connection);
+	struct chunk *in;
+	int count;
+
+	if (step != STEP_NEXT)
+		return step;
+	count = relay_fill(&proxy->relay, &connection->up);
+	if (count < 0 && count != -ENOBUFS)
+		return refuse_reset(proxy, connection, "its connection was lost");
+	in = connection->up.in;
+	if (in == NULL)
+		return sniff_silence(proxy, connection);
+	if (connection->deadline == DEADLINE_SILENT || connection->deadline == DEADLINE_FIRST)
+		connection_wait(proxy, connection, DEADLINE_HEAD);
+	switch (kind_of(in->bytes + in->start, chunk_length(in))) {
+	case KIND_MORE:
+		if (connection->client.is_done)
+			break;
+		return STEP_WAIT;
+	case KIND_TLS:
+		step = sniff_tls(proxy, connection);
+		if (step == STEP_WAIT && connection->client.is_done &&
+		    !(connection->known & EGRESS_FACT_PROTOCOL))
+			return refuse_reset(proxy, connection, "closed within its ClientHello");
+		return step;
+	case KIND_SSH:
+		know_protocol(connection, EGRESS_SSH);
+		break;
+	case KIND_HTTP:
+		know_protocol(connection, EGRESS_HTTP);
+		return http_begin(proxy, connection);
+	case KIND_OTHER:
+		break;
+	}
+	if (!(connection->known & EGRESS_FACT_PROTOCOL))
+		know_protocol(connection, EGRESS_TCP);
+	if (connection->is_refused)
+		return refuse(proxy, connection, connection->reason);
+	return pass_or_refuse(proxy, connection);
+}

@@ -1,0 +1,330 @@
+#include "net/relay.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SPARE_PIPES (sizeof(((struct relay *)NULL)->spare_pipes) / sizeof(int[2]))
+
+int relay_make(struct relay *relay)
+{
+	int result = pool_make(&relay->pool);
+
+	if (result < 0)
+		return result;
+	relay->scratch = mmap(NULL, RELAY_COPY_BYTES, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return relay->scratch == MAP_FAILED ? -ENOMEM : 0;
+}
+
+static bool is_passing(int code)
+{
+	return code == EAGAIN || code == EINTR;
+}
+
+/* Bytes sent, 0 where the socket takes none now, or -1: it is lost. */
+static ssize_t give(struct end *to, const void *bytes, size_t length)
+{
+	ssize_t count;
+
+	if (!to->writable || length == 0)
+		return 0;
+	count = send(to->fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (count >= 0) {
+		to->writable = (size_t)count == length;
+		return count;
+	}
+	to->writable = errno == EINTR;
+	to->is_lost = !is_passing(errno);
+	return to->is_lost ? -1 : 0;
+}
+
+/* Bytes read, 0 where nothing came (from->is_done: the end), or a negative errno: it is lost. */
+static ssize_t take(struct end *from, void *bytes, size_t length)
+{
+	ssize_t count;
+
+	if (!from->readable || from->is_done)
+		return 0;
+	do
+		count = recv(from->fd, bytes, length, MSG_DONTWAIT);
+	while (count < 0 && errno == EINTR);
+	if (count > 0)
+		return count;
+	from->readable = false;
+	if (count == 0) {
+		from->is_done = true;
+		return 0;
+	}
+	from->is_lost = errno != EAGAIN;
+	return from->is_lost ? -errno : 0;
+}
+
+static void pipe_drop(struct relay *relay, struct stream *stream)
+{
+	if (stream->pipe[0] < 0)
+		return;
+	if (stream->piped == 0 && relay->spare_count < SPARE_PIPES) {
+		memcpy(relay->spare_pipes[relay->spare_count++], stream->pipe, sizeof(int[2]));
+		stream->pipe[0] = stream->pipe[1] = -1;
+		return;
+	}
+	fd_close(&stream->pipe[0]);
+	fd_close(&stream->pipe[1]);
+	stream->piped = 0;
+	relay->pipe_count--;
+}
+
+void relay_empty(struct relay *relay, struct stream *stream)
+{
+	pipe_drop(relay, stream);
+}
+
+static bool pipe_get(struct relay *relay, struct stream *stream)
+{
+	if (stream->pipe[0] >= 0)
+		return true;
+	if (relay->spare_count > 0) {
+		memcpy(stream->pipe, relay->spare_pipes[--relay->spare_count], sizeof(int[2]));
+		return true;
+	}
+	if (relay->pipe_count >= RELAY_LIMIT_PIPES ||
+	    pipe2(stream->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+		stream->pipe[0] = stream->pipe[1] = -1;
+		return false;
+	}
+	/* where the user's pipes are all used up it stays short, and works all the same */
+	(void)fcntl(stream->pipe[1], F_SETPIPE_SZ, (int)RELAY_PIPE_BYTES);
+	relay->pipe_count++;
+	return true;
+}
+
+/* What waits in the chunk. */
+static enum relay_result flush_out(struct relay *relay, struct stream *stream)
+{
+	while (chunk_length(stream->out) > 0) {
+		ssize_t count = give(stream->to, stream->out->bytes + stream->out->start,
+				     chunk_length(stream->out));
+
+		if (count < 0)
+			return RELAY_LOST;
+		if (count == 0)
+			return RELAY_WAIT;
+		stream->passed += (uint64_t)count;
+		chunk_skip(stream->out, (size_t)count);
+	}
+	pool_give(&relay->pool, &stream->out);
+	return RELAY_RAN;
+}
+
+static enum relay_result flush_pipe(struct stream *stream)
+{
+	while (stream->piped > 0) {
+		ssize_t count;
+
+		if (!stream->to->writable)
+			return RELAY_WAIT;
+		count = splice(stream->pipe[0], NULL, stream->to->fd, NULL, stream->piped,
+			       SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		if (count > 0) {
+			stream->piped -= (uint32_t)count;
+			stream->passed += (uint64_t)count;
+			continue;
+		}
+		if (count < 0 && errno == EINTR)
+			continue;
+		stream->to->writable = false;
+		stream->to->is_lost = count == 0 || errno != EAGAIN;
+		return stream->to->is_lost ? RELAY_LOST : RELAY_WAIT;
+	}
+	return RELAY_RAN;
+}
+
+enum relay_result relay_flush(struct relay *relay, struct stream *stream)
+{
+	enum relay_result result = flush_out(relay, stream);
+
+	return result == RELAY_RAN ? flush_pipe(stream) : result;
+}
+
+bool relay_put(struct relay *relay, struct stream *stream, const void *bytes, size_t length)
+{
+	if (length == 0)
+		return true;
+	if (stream->out == NULL)
+		stream->out = pool_take(&relay->pool);
+	return stream->out && chunk_add(stream->out, bytes, length);
+}
+
+int relay_fill(struct relay *relay, struct stream *stream)
+{
+	ssize_t count;
+
+	if (!stream->from->readable || stream->from->is_done)
+		return 0;
+	if (stream->in == NULL)
+		stream->in = pool_take(&relay->pool);
+	if (stream->in == NULL)
+		return -ENOMEM;
+	chunk_compact(stream->in, sizeof(stream->in->bytes) / 2);
+	if (chunk_room(stream->in) == 0)
+		return -ENOBUFS;
+	count = take(stream->from, stream->in->bytes + stream->in->end, chunk_room(stream->in));
+	if (count > 0) {
+		stream->from->readable = (size_t)count == chunk_room(stream->in) ||
+					 stream->from->is_ending;
+		stream->in->end += (uint32_t)count;
+	}
+	if (chunk_length(stream->in) == 0)
+		pool_give(&relay->pool, &stream->in);
+	return (int)count;
+}
+
+int relay_drop(struct relay *relay, struct end *from)
+{
+	return (int)take(from, relay->scratch, RELAY_COPY_BYTES);
+}
+
+static void use_run(struct stream *stream, uint64_t count)
+{
+	if (stream->run != RELAY_ENDLESS)
+		stream->run -= count;
+}
+
+/* Gives bytes of the run on, and keeps what the other end does not take. */
+static bool pass(struct relay *relay, struct stream *stream, const unsigned char *bytes,
+		 size_t length)
+{
+	ssize_t count = give(stream->to, bytes, length);
+
+	if (count < 0)
+		return false;
+	use_run(stream, length);
+	stream->passed += (uint64_t)count;
+	return relay_put(relay, stream, bytes + count, length - (size_t)count);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What has come already counts before what is still to be read. Returns what was moved, or -1. */
+static int64_t move_in(struct relay *relay, struct stream *stream, uint64_t limit)
+{
+	size_t length = (size_t)least(least(chunk_length(stream->in), stream->run), limit);
+
+	if (length == 0)
+		return 0;
+	if (!pass(relay, stream, stream->in->bytes + stream->in->start, length))
+		return -1;
+	chunk_skip(stream->in, length);
+	if (chunk_length(stream->in) == 0)
+		pool_give(&relay->pool, &stream->in);
+	return (int64_t)length;
+}
+
+static int64_t move_copy(struct relay *relay, struct stream *stream, uint64_t limit)
+{
+	size_t room = (size_t)least(least(RELAY_COPY_BYTES, stream->run), limit);
+	ssize_t count = take(stream->from, relay->scratch, room);
+
+	if (count <= 0)
+		return count;
+	/* what did not fill the buffer was all there is, and more would be news of its own */
+	if ((size_t)count < room && !stream->from->is_ending)
+		stream->from->readable = false;
+	stream->copied += (uint32_t)count;
+	return pass(relay, stream, relay->scratch, (size_t)count) ? count : -1;
+}
+
+static int64_t move_splice(struct stream *stream, uint64_t limit)
+{
+	size_t room = (size_t)least(least(RELAY_PIPE_BYTES, stream->run), limit);
+	ssize_t count;
+
+	do
+		count = splice(stream->from->fd, NULL, stream->pipe[1], NULL, room,
+			       SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	while (count < 0 && errno == EINTR);
+	if (count > 0) {
+		stream->piped += (uint32_t)count;
+		use_run(stream, (uint64_t)count);
+		return count;
+	}
+	stream->from->readable = false;
+	if (count == 0)
+		stream->from->is_done = true;
+	else
+		stream->from->is_lost = errno != EAGAIN;
+	return stream->from->is_lost ? -1 : 0;
+}
+
+enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_t limit)
+{
+	uint64_t moved = 0;
+
+	for (;;) {
+		enum relay_result result = relay_flush(relay, stream);
+		int64_t count;
+
+		if (result != RELAY_RAN)
+			return result;
+		if (stream->run == 0)
+			return RELAY_RAN;
+		if (moved >= limit)
+			return RELAY_WAIT;
+		if (moved >= RELAY_TURN_BYTES)
+			return RELAY_AGAIN;
+		if (chunk_length(stream->in) > 0)
+			count = move_in(relay, stream, limit - moved);
+		else if (!stream->from->readable || stream->from->is_done)
+			count = 0;
+		else if (stream->copied >= RELAY_COPY_BYTES && pipe_get(relay, stream))
+			count = move_splice(stream, limit - moved);
+		else
+			count = move_copy(relay, stream, limit - moved);
+		if (count < 0)
+			return RELAY_LOST;
+		moved += (uint64_t)count;
+		if (count > 0)
+			continue;
+		pipe_drop(relay, stream);
+		return stream->from->is_done ? RELAY_ENDED : RELAY_WAIT;
+	}
+}
+
+void end_shut(struct end *end)
+{
+	if (end->fd >= 0 && !end->is_shut)
+		(void)shutdown(end->fd, SHUT_WR);
+	end->is_shut = true;
+}
+
+void end_reset(struct end *end)
+{
+	struct linger linger = { .l_onoff = 1, .l_linger = 0 };
+
+	if (end->fd >= 0)
+		(void)setsockopt(end->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	end_close(end);
+}
+
+void end_close(struct end *end)
+{
+	fd_close(&end->fd);
+	*end = END_NONE;
+}
+
+void relay_release(struct relay *relay, struct stream *stream)
+{
+	pool_give(&relay->pool, &stream->in);
+	pool_give(&relay->pool, &stream->out);
+	pipe_drop(relay, stream);
+	*stream = STREAM_NONE;
+}

@@ -1,0 +1,113 @@
+/*
+ * Moving bytes between two sockets: one direction of a connection.
+ *
+ * A stream takes from one end and gives to the other. What it may pass without anybody looking at
+ * it is its `run`: the rest of a body, or all that comes. Short runs are copied through one buffer
+ * that all share; a direction that passed more than RELAY_COPY_BYTES gets a pipe and is spliced, as
+ * long as there is one to have. So idle connections hold neither memory nor pipes. Bytes that the
+ * other end does not take yet wait in a chunk (net/pool.h) or the pipe, and nothing more is read
+ * meanwhile: memory does not grow with what is sent.
+ *
+ * Ends are edge-triggered: `readable` and `writable` are what is believed until a call says
+ * EAGAIN. No function blocks, none allocates but by the pool.
+ */
+#pragma once
+
+#include "net/pool.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RELAY_COPY_BYTES (64u * 1024)
+/* Pipes of all streams at once: each has two descriptors, and 256 KiB of the kernel's at most. */
+#define RELAY_LIMIT_PIPES 128u
+#define RELAY_PIPE_BYTES (256u * 1024)
+/* What a direction may move before others have their turn. */
+#define RELAY_TURN_BYTES (1024u * 1024)
+#define RELAY_ENDLESS UINT64_MAX
+
+struct relay {
+	struct pool pool;
+	unsigned char *scratch; /* RELAY_COPY_BYTES */
+	int spare_pipes[16][2]; /* empty ones, kept */
+	unsigned spare_count, pipe_count;
+};
+
+/* A socket of the task's, or of the upstream. */
+struct end {
+	int fd; /* owned; -1: none */
+	bool readable, writable;
+	bool is_ending; /* its end of file or an error has come, and is not read yet */
+	bool is_done;	/* it sent its end of file, and that was read */
+	bool is_shut;	/* we shut our side of it */
+	bool is_lost;	/* reset, or any other error */
+};
+
+#define END_NONE ((struct end){ .fd = -1 })
+
+struct stream {
+	struct end *from, *to;
+	struct chunk *in;  /* came, and waits to be understood */
+	struct chunk *out; /* understood, and waits to be sent; sent before all else */
+	uint64_t run;	   /* how much may pass as it comes, behind `in`; RELAY_ENDLESS: all */
+	uint64_t passed;   /* bytes given to the other end so far */
+	uint32_t copied;   /* of this run, up to RELAY_COPY_BYTES */
+	uint32_t piped;	   /* bytes in the pipe */
+	int pipe[2];	   /* -1: none */
+};
+
+#define STREAM_NONE ((struct stream){ .pipe = { -1, -1 } })
+
+/* -ENOMEM. */
+int relay_make(struct relay *relay);
+
+enum relay_result {
+	RELAY_WAIT,  /* nothing more can be done now */
+	RELAY_AGAIN, /* its turn is over; there may be more */
+	RELAY_RAN,   /* the run is through, all of it given to the other end */
+	RELAY_ENDED, /* the end of file came within the run; all before it was given */
+	RELAY_LOST,  /* an end failed, or memory did */
+};
+
+/*
+ * Sends what waits, then moves the run. What `in` holds counts as come first. Bytes moved are at
+ * most `limit` (a quota); 0 only sends what waits.
+ */
+enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_t limit);
+
+/* Sends what waits (`out`, then the pipe): RELAY_RAN when nothing does any more. */
+enum relay_result relay_flush(struct relay *relay, struct stream *stream);
+
+/*
+ * Reads into `in`, which is taken from the pool where there is none: the number of bytes, 0 where
+ * nothing is there (from->is_done tells the end), or negative: -EAGAIN never, -ENOBUFS where the
+ * chunk is full, -ENOMEM, or the socket's error.
+ */
+int relay_fill(struct relay *relay, struct stream *stream);
+
+/* Reads and forgets: the number of bytes, 0 where nothing is there, or negative. */
+int relay_drop(struct relay *relay, struct end *from);
+
+/* Puts bytes behind what waits to be sent, where no pipe does; false where there is no room. */
+bool relay_put(struct relay *relay, struct stream *stream, const void *bytes, size_t length);
+
+/* Bytes that were taken and not given on yet. */
+static inline uint64_t stream_waiting(const struct stream *stream)
+{
+	return stream->piped + chunk_length(stream->out);
+}
+
+/* Shuts the sending side of an end, once. */
+void end_shut(struct end *end);
+
+/* Closes it so that the other side sees a reset: nothing that was sent counts as complete. */
+void end_reset(struct end *end);
+
+void end_close(struct end *end);
+
+/* Drops a pipe with what is in it: its other end has gone. */
+void relay_empty(struct relay *relay, struct stream *stream);
+
+/* Gives memory and pipe back. */
+void relay_release(struct relay *relay, struct stream *stream);

@@ -1,0 +1,770 @@
+"""bawn-proxy by itself: every door, every refusal, and what reaches the upstream (and what not)."""
+import json
+import os
+import signal
+import socket
+import ssl
+import struct
+import threading
+import time
+
+import pytest
+
+from network import (ALLOW, ASK, BUSY, CLOSED, DENIED, DENY, DOOR, NAMESERVER, NO_NAME, OPENED,
+                     REFUSED, SPECIAL, TIMEOUT, WHO, MAY, Origin, Proxy, dial_name, in_network,
+                     look_up, read_all, read_answer, until)
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+REQUEST = b"GET / HTTP/1.1\r\nHost: good.example\r\n\r\n"
+
+
+def web(end):
+    """Answers each request head with OK, and keeps the connection."""
+    waiting = b""
+    while True:
+        piece = end.recv(65536)
+        if not piece:
+            return
+        waiting += piece
+        while b"\r\n\r\n" in waiting:
+            head, waiting = waiting.split(b"\r\n\r\n", 1)
+            heads.append(head)
+            end.sendall(OK)
+
+
+heads = []
+
+
+def door():
+    return socket.create_connection(DOOR, timeout=10)
+
+
+def exchange(end, request):
+    end.sendall(request)
+    return read_all(end)
+
+
+def reset_of(address):
+    with pytest.raises(ConnectionResetError):
+        end = socket.create_connection(address, timeout=10)
+        end.sendall(b"x")
+        if not end.recv(1):
+            end.sendall(b"y")
+            raise AssertionError("closed, not reset")
+
+
+# ---- captured connections
+
+@in_network
+def test_request_by_name():
+    with Proxy("allow,good.example,port=80", dial=Origin(web)) as proxy:
+        end = dial_name("GOOD.Example", 80)
+        end.sendall(b"GET /a?b=c HTTP/1.1\r\nhost:   Good.Example.  \r\nConnection: x-hop\r\n"
+                    b"X-Hop: 1\r\nX-End: 2\r\nProxy-Authorization: secret\r\n\r\n")
+        assert end.recv(4096) == OK
+        end.close()
+        assert proxy.dials == [("good.example", 80)]
+        lines = heads[-1].split(b"\r\n")
+        assert lines[0] == b"GET /a?b=c HTTP/1.1"
+        assert b"Host: good.example" in lines and b"X-End: 2" in lines
+        assert not any(line.lower().startswith((b"x-hop", b"proxy-")) for line in lines)
+        opened, closed = until(lambda: proxy.flows[1:] and proxy.flows[:2])
+        assert (opened.phase, closed.phase) == (OPENED, CLOSED)
+        assert (closed.status, closed.method, closed.path) == (200, b"GET", b"/a?b=c")
+        assert closed.bytes_down == len(OK) and closed.verdict == ALLOW
+        assert str(closed.address) == "203.0.113.5"
+
+
+@in_network
+def test_both_families_and_kept_connections():
+    with Proxy("allow,good.example,port=80", dial=Origin(web)) as proxy:
+        for kind in (1, 28):
+            with dial_name("good.example", 80, kind) as end:
+                for _ in range(3):
+                    end.sendall(REQUEST)
+                    assert end.recv(4096) == OK
+        assert len(proxy.dials) == 2
+        until(lambda: len(proxy.flows) == 12)
+        assert [f.request for f in proxy.flows if f.phase == CLOSED] == [0, 1, 2] * 2
+
+
+@in_network
+def test_denied_name_is_told_in_http():
+    with Proxy("allow,good.example", dial=Origin(web)) as proxy:
+        answer = exchange(dial_name("evil.example", 80),
+                          b"GET /leak HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        head, body = answer.split(b"\r\n\r\n", 1)
+        assert head.startswith(b"HTTP/1.1 403 ") and b"Connection: close" in head
+        told = json.loads(body)
+        assert told["error"] == "denied" and told["target"] == "evil.example:80"
+        assert told["rule"]["id"].startswith("egress.")
+        assert not proxy.dials
+        flow = until(lambda: [f for f in proxy.stopped("evil.example") if f.door == 0])[0]
+        assert flow.verdict == DENY and flow.path == b"/leak"
+
+
+@in_network
+def test_denied_literal_and_free_addresses_are_reset():
+    with Proxy("allow,good.example", "allow,198.51.100.7/32,port=80", dial=Origin(web)) as proxy:
+        for address in (("192.0.2.1", 443), ("198.51.100.7", 81), ("169.254.169.254", 80),
+                        ("198.18.77.77", 80), ("198.18.255.252", 80), ("198.18.255.253", 80),
+                        ("2001:db8::1", 443), ("fd77::1:2:3", 80), ("10.0.0.1", 22)):
+            reset_of(address)
+        assert not proxy.dials
+        with socket.create_connection(("198.51.100.7", 80), timeout=10) as end:
+            end.sendall(b"GET / HTTP/1.1\r\nHost: 198.51.100.7\r\n\r\n")
+            assert end.recv(4096) == OK
+        assert proxy.dials == [("198.51.100.7", 80)]
+
+
+@in_network
+def test_silence_where_nothing_is_allowed():
+    with Proxy("allow,good.example", dial=Origin(web)) as proxy:
+        end = dial_name("evil.example", 22)
+        began = time.monotonic()
+        with pytest.raises(ConnectionResetError):
+            end.recv(1)
+        assert time.monotonic() - began < 3
+        assert not proxy.dials
+
+
+@in_network
+def test_server_first():
+    def greet(end):
+        end.sendall(b"220 hello\r\n")
+        assert end.recv(100) == b"QUIT\r\n"
+        end.sendall(b"221 bye\r\n")
+
+    with Proxy("allow,mail.example,port=25,protocol=tcp", dial=Origin(greet)):
+        with dial_name("mail.example", 25) as end:
+            assert end.recv(100) == b"220 hello\r\n"
+            end.sendall(b"QUIT\r\n")
+            assert read_all(end) == b"221 bye\r\n"
+
+
+@in_network
+def test_other_bytes_need_a_rule():
+    with Proxy("allow,good.example", dial=Origin(web)) as proxy:
+        for first in (b"\x00\x01\x02\x03", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"EHLO x\r\n"):
+            end = dial_name("good.example", 443)
+            end.sendall(first)
+            try:
+                assert b"200" not in read_all(end)
+            except ConnectionResetError:
+                pass
+        until(lambda: len(proxy.stopped("good.example")) == 3)
+        assert all(f.verdict == DENY for f in proxy.stopped())
+    assert not heads or heads[-1][:3] not in (b"\x00\x01\x02", b"PRI", b"EHL")
+
+
+@in_network
+def test_ssh_by_name():
+    def server(end):
+        assert end.recv(100) == b"SSH-2.0-client\r\n"
+        end.sendall(b"SSH-2.0-server\r\n")
+
+    with Proxy("allow,git.example,port=22,protocol=ssh", dial=Origin(server)):
+        with dial_name("git.example", 22) as end:
+            end.sendall(b"SSH-2.0-client\r\n")
+            assert read_all(end) == b"SSH-2.0-server\r\n"
+
+
+# ---- TLS
+
+def hello(name, alpn=None):
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    if alpn:
+        context.set_alpn_protocols(alpn)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = context.wrap_bio(incoming, outgoing, server_hostname=name)
+    with pytest.raises(ssl.SSLWantReadError):
+        session.do_handshake()
+    return outgoing.read()
+
+
+def alert_of(end, bytes_):
+    end.sendall(bytes_)
+    answer = read_all(end)
+    assert answer[:3] == b"\x15\x03\x03" or answer[:2] == b"\x15\x03", answer
+    return answer[-1]
+
+
+@in_network
+def test_tls_passes_byte_for_byte():
+    got = []
+
+    def server(end):
+        got.append(end.recv(65536))
+        end.sendall(b"server-bytes")
+
+    with Proxy("allow,good.example,port=443", dial=Origin(server)) as proxy:
+        for first in (hello("good.example"), hello("GOOD.example", ["h2"]),
+                      hello("good.example", ["http/1.1"])):
+            with dial_name("good.example", 443) as end:
+                for i in range(len(first)):  # every byte by itself
+                    end.sendall(first[i:i + 1])
+                end.shutdown(socket.SHUT_WR)
+                assert read_all(end) == b"server-bytes"
+            assert got[-1][:3] == first[:3]
+        assert len(proxy.dials) == 3
+
+
+@in_network
+def test_tls_with_another_name():
+    got = []
+
+    def server(end):
+        got.append(end.recv(65536))
+
+    with Proxy("allow,good.example", "allow,*.cdn.example", dial=Origin(server)) as proxy:
+        for name in ("evil.example", None, "a.cdn.example"):
+            assert alert_of(dial_name("good.example", 443), hello(name)) == 49
+        assert alert_of(dial_name("evil.example", 443), hello("evil.example")) == 49
+        assert {f.verdict for f in proxy.stopped("good.example")} == {DENY}
+        # by a door it is the same
+        end = door()
+        end.sendall(b"CONNECT good.example:443 HTTP/1.1\r\nHost: good.example:443\r\n\r\n")
+        assert b" 200 " in end.recv(4096)
+        assert alert_of(end, hello("evil.example")) == 49
+    time.sleep(0.1)
+    assert not any(got), "not one byte may reach the upstream"
+
+
+# ---- the door
+
+@in_network
+def test_connect():
+    with Proxy("allow,good.example", dial=Origin(web)) as proxy:
+        with door() as end:
+            end.sendall(b"CONNECT good.example:80 HTTP/1.1\r\nHost: good.example:80\r\n\r\n")
+            assert end.recv(4096).startswith(b"HTTP/1.1 200 ")
+            end.sendall(REQUEST)
+            assert end.recv(4096) == OK
+        answer = exchange(door(), b"CONNECT evil.example:443 HTTP/1.1\r\n"
+                                  b"Host: evil.example:443\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 403 ") and b"Proxy-Status: bawn" in answer
+        assert proxy.dials == [("good.example", 80)]
+        # what is inside has to name the same host
+        with door() as end:
+            end.sendall(b"CONNECT good.example:80 HTTP/1.1\r\nHost: good.example:80\r\n\r\n")
+            end.recv(4096)
+            assert b" 403 " in exchange(end, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+
+
+HOSTILE_HEADS = [
+    b"CONNECT good.example@evil.example:443 HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"CONNECT evil.example\\@good.example:443 HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"CONNECT good.example:443\0 HTTP/1.1\r\nHost: good.example:443\r\n\r\n",
+    b"CONNECT good.example:0x1bb HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"CONNECT good.example HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"CONNECT 2130706433:80 HTTP/1.1\r\nHost: 2130706433:80\r\n\r\n",
+    b"CONNECT 0x7f.1:80 HTTP/1.1\r\nHost: 0x7f.1:80\r\n\r\n",
+    b"CONNECT 127.1:80 HTTP/1.1\r\nHost: 127.1:80\r\n\r\n",
+    b"CONNECT [::1%lo]:80 HTTP/1.1\r\nHost: [::1%lo]:80\r\n\r\n",
+    b"CONNECT 127.0.0.1:3128 HTTP/1.1\r\nHost: 127.0.0.1:3128\r\n\r\n",
+    b"CONNECT 198.18.255.253:3128 HTTP/1.1\r\nHost: 198.18.255.253:3128\r\n\r\n",
+    b"GET http://evil.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"GET http://good.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"GET ftp://good.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"POST http://good.example/ HTTP/1.1\r\nHost: good.example\r\nContent-Length: 3\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"POST http://good.example/ HTTP/1.1\r\nHost: good.example\r\nContent-Length: 3\r\n"
+    b"Content-Length: 4\r\n\r\nabcd",
+    b"GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\nHost: evil.example\r\n\r\n",
+    b"GET http://good.example/ HTTP/1.1\nHost: good.example\n\n",
+    b"GET http://good.example/a/../b HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"GET http://good.example/%2e%2e/b HTTP/1.1\r\nHost: good.example\r\n\r\n",
+    b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00",
+    b"\x05\x01\x00" + b"\x05\x02\x00\x03\x0cgood.example\x00\x50",
+    b"\x05\x01\x00" + b"\x05\x03\x00\x03\x0cgood.example\x00\x50",
+    b"\x05\x01\x00" + b"\x05\x01\x00\x03\x15evil.example\0.example\x00\x50",
+    b"\x05\x01\x00" + b"\x05\x01\x00\x01\x7f\x00\x00\x01\x00\x50",
+    b"A" * 70000 + b"\r\n\r\n",
+]
+
+
+@in_network
+def test_hostile_words_at_the_door():
+    with Proxy("allow,good.example", dial=Origin(web)) as proxy:
+        for request in HOSTILE_HEADS:
+            end = door()
+            try:
+                answer = exchange(end, request)
+            except (ConnectionResetError, BrokenPipeError):
+                answer = b""
+            assert b" 200 " not in answer and answer[2:4] != b"\x05\x00", request
+            assert proxy.process.poll() is None
+        assert not proxy.dials, proxy.dials
+        assert not [f for f in proxy.flows if f.phase == OPENED]
+
+
+@in_network
+def test_absolute_targets_and_socks():
+    with Proxy("allow,good.example", "allow,fine.example", dial=Origin(web)) as proxy:
+        with door() as end:
+            for host in (b"good.example", b"good.example", b"fine.example", b"good.example"):
+                end.sendall(b"GET http://" + host + b"/x HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+                assert end.recv(4096) == OK
+                assert heads[-1].startswith(b"GET /x HTTP/1.1\r\n")
+        assert [host for host, _ in proxy.dials] == ["good.example", "fine.example", "good.example"]
+        with door() as end:
+            end.sendall(b"\x05\x02\x00\x02")
+            assert end.recv(2) == b"\x05\x00"
+            end.sendall(b"\x05\x01\x00\x03\x0cgood.example\x00\x50")
+            assert end.recv(10)[:2] == b"\x05\x00"
+            end.sendall(REQUEST)
+            assert end.recv(4096) == OK
+        with door() as end:
+            end.sendall(b"\x05\x01\x00")
+            assert end.recv(2) == b"\x05\x00"
+            end.sendall(b"\x05\x01\x00\x03\x0cevil.example\x00\x50")
+            assert end.recv(10)[:2] == b"\x05\x02"
+
+
+# ---- requests on one connection
+
+@in_network
+def test_each_request_is_judged():
+    with Proxy("allow,good.example,port=80", dial=Origin(web)) as proxy:
+        end = dial_name("good.example", 80)
+        end.sendall(REQUEST + b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n" + REQUEST)
+        answer = read_all(end)
+        assert answer.startswith(OK) and answer.count(b"HTTP/1.1 ") == 2 and b" 403 " in answer
+        assert sum(b"evil" in head for head in heads) == 0 and len(heads) == 1
+        assert len(proxy.dials) == 1
+
+
+@in_network
+def test_methods_and_paths():
+    with Proxy("allow,good.example,port=80,protocol=http,method=GET,path=/api/**",
+               dial=Origin(web)) as proxy:
+        for line, status in ((b"GET /api/x", b" 200 "), (b"POST /api/x", b" 403 "),
+                             (b"GET /other", b" 403 "), (b"GET /api/%2e%2e/other", b" 400 "),
+                             (b"GET /api//x", b" 400 "), (b"GET /apix", b" 403 ")):
+            end = dial_name("good.example", 80)
+            body = b"Content-Length: 0\r\n" if line.startswith(b"POST") else b""
+            end.sendall(line + b" HTTP/1.1\r\nHost: good.example\r\n" + body +
+                        b"Connection: close\r\n\r\n")
+            assert status in read_all(end), line
+        assert [head.split(b" HTTP")[0] for head in heads] == [b"GET /api/x"]
+        # TLS hides what the rule has to see
+        assert alert_of(dial_name("good.example", 80), hello("good.example")) == 49
+        assert proxy.process.poll() is None
+
+
+@in_network
+def test_bodies_both_ways():
+    size = 24 * 1024 * 1024
+    pattern = os.urandom(65536)
+    content = pattern * (size // len(pattern))
+    got = {}
+
+    def server(end):
+        waiting = b""
+        while b"\r\n\r\n" not in waiting:
+            waiting += end.recv(65536)
+        head, body = waiting.split(b"\r\n\r\n", 1)
+        body = bytearray(body)
+        while len(body) < size and b"chunked" not in head:
+            body += end.recv(1 << 20)
+        if b"chunked" in head:
+            while not body.endswith(b"0\r\n\r\n"):
+                body += end.recv(1 << 20)
+        got["head"], got["body"] = head, bytes(body)
+        end.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for at in range(0, size, 1 << 20):
+            end.sendall(b"%x;ext=1\r\n" % (1 << 20) + content[at:at + (1 << 20)] + b"\r\n")
+        end.sendall(b"0\r\nX-Sum: 1\r\n\r\n")
+
+    def unchunk(bytes_):
+        out, at = [], 0
+        while True:
+            line = bytes_.index(b"\r\n", at)
+            length = int(bytes_[at:line], 16)
+            if length == 0:
+                return b"".join(out), bytes_[line + 2:]
+            out.append(bytes_[line + 2:line + 2 + length])
+            at = line + 4 + length
+
+    with Proxy("allow,good.example,port=80", dial=Origin(server)) as proxy:
+        for framing in (b"Content-Length: %d" % size, b"Transfer-Encoding: chunked"):
+            end = dial_name("good.example", 80, timeout=60)
+            end.sendall(b"POST /up HTTP/1.1\r\nHost: good.example\r\nConnection: close\r\n" +
+                        framing + b"\r\n\r\n")
+            if b"chunked" in framing:
+                for at in range(0, size, 1 << 20):
+                    end.sendall(b"%X\r\n" % (1 << 20) + content[at:at + (1 << 20)] + b"\r\n")
+                end.sendall(b"0\r\n\r\n")
+            else:
+                end.sendall(content)
+            answer = read_all(end, 2 * size)
+            head, body = answer.split(b"\r\n\r\n", 1)
+            body, trailers = unchunk(body)
+            assert body == content and b"ext" not in head and b"X-Sum: 1" in trailers
+            sent = got["body"]
+            assert (unchunk(sent)[0] if b"chunked" in framing else sent) == content
+        flow = until(lambda: [f for f in proxy.flows if f.phase == CLOSED][1:])[0]
+        assert flow.bytes_up >= size and flow.bytes_down >= size
+
+
+@in_network
+def test_tunnel_moves_much_and_halves_close():
+    size = 40 * 1024 * 1024
+
+    def server(end):
+        total = 0
+        while True:
+            piece = end.recv(1 << 20)
+            if not piece:
+                break
+            total += len(piece)
+        for _ in range(size >> 20):
+            end.sendall(bytes(1 << 20))
+        end.sendall(b"%d" % total)
+
+    with Proxy("allow,good.example,protocol=tcp", dial=Origin(server)):
+        end = dial_name("good.example", 9000, timeout=60)
+        for _ in range(size >> 20):
+            end.sendall(b"\1" * (1 << 20))
+        end.shutdown(socket.SHUT_WR)
+        answer = read_all(end, 2 * size)
+        assert len(answer) == size + len(str(size)) and answer.endswith(b"%d" % size)
+
+
+@in_network
+def test_events_are_not_held_back():
+    gate = threading.Event()
+
+    def server(end):
+        end.recv(65536)
+        end.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        end.sendall(b"data: 1\n\n")
+        assert gate.wait(10)
+        end.sendall(b"data: 2\n\n")
+
+    with Proxy("allow,good.example,port=80", dial=Origin(server)):
+        end = dial_name("good.example", 80)
+        end.sendall(REQUEST)
+        seen = b""
+        while b"data: 1\n\n" not in seen:
+            seen += end.recv(4096)
+        gate.set()
+        assert read_all(end).endswith(b"data: 2\n\n")
+
+
+@in_network
+def test_interim_responses_and_upgrades():
+    def server(end):
+        head = end.recv(65536)
+        if b"Expect: 100-continue" in head:
+            end.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            assert end.recv(100) == b"body"
+            end.sendall(OK)
+        else:
+            end.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
+                        b"Upgrade: websocket\r\n\r\n")
+            end.sendall(b"frame")
+            end.recv(100)
+
+    upgrade = (b"GET /ws HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+               b"Sec-WebSocket-Key: x\r\n\r\n")
+    with Proxy("allow,good.example,port=80", "allow,ws.example,port=80,upgrade",
+               dial=Origin(server)):
+        end = dial_name("good.example", 80)
+        end.sendall(b"POST / HTTP/1.1\r\nHost: good.example\r\nExpect: 100-continue\r\n"
+                    b"Content-Length: 4\r\nConnection: close\r\n\r\n")
+        assert end.recv(4096).startswith(b"HTTP/1.1 100 ")
+        end.sendall(b"body")
+        assert read_all(end).endswith(b"ok")
+        assert b" 101 " not in exchange(dial_name("good.example", 80), upgrade % b"good.example")
+        with dial_name("ws.example", 80) as end:
+            end.sendall(upgrade % b"ws.example")
+            seen = b""
+            while b"frame" not in seen:
+                seen += end.recv(4096)
+            assert seen.startswith(b"HTTP/1.1 101 ")
+
+
+@in_network
+def test_cut_and_malformed_answers():
+    answers = {
+        "cut.example": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this",
+        "two.example": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        "none.example": b"",
+        "junk.example": b"\x00\x01\x02 no http\r\n\r\n",
+    }
+
+    def dial(host, port):
+        def server(end):
+            end.recv(65536)
+            end.sendall(answers[host])
+        return Origin(server)(host, port)
+
+    with Proxy(*[f"allow,{name}" for name in answers], dial=dial) as proxy:
+        for name in answers:
+            end = dial_name(name, 80)
+            end.sendall(REQUEST.replace(b"good.example", name.encode()))
+            try:
+                answer = read_all(end)
+                assert name != "cut.example", "a cut body must not look complete"
+                assert answer.startswith(b"HTTP/1.1 502 "), (name, answer)
+            except ConnectionResetError:
+                assert name == "cut.example"
+        assert proxy.process.poll() is None
+
+
+# ---- the dialer's answers
+
+@in_network
+def test_outcomes_of_dials():
+    outcomes = {"a.example": (DENIED, 403, 2), "b.example": (SPECIAL, 403, 2),
+                "c.example": (NO_NAME, 502, 4), "d.example": (REFUSED, 502, 5),
+                "e.example": (TIMEOUT, 504, 4), "f.example": (BUSY, 503, 1)}
+    with Proxy("allow,*.example", dial=lambda host, port: outcomes[host][0]) as proxy:
+        for name, (_, status, code) in outcomes.items():
+            answer = exchange(dial_name(name, 80),
+                              REQUEST.replace(b"good.example", name.encode()))
+            assert answer.startswith(b"HTTP/1.1 %d " % status), (name, answer)
+            answer = exchange(door(), f"CONNECT {name}:443 HTTP/1.1\r\nHost: {name}:443\r\n\r\n"
+                              .encode())
+            assert answer.startswith(b"HTTP/1.1 %d " % status), (name, answer)
+            with door() as end:
+                end.sendall(b"\x05\x01\x00")
+                end.recv(2)
+                end.sendall(b"\x05\x01\x00\x03\x09" + name.encode() + b"\x01\xbb")
+                assert end.recv(10)[1] == code, name
+        until(lambda: len(proxy.stopped("d.example")) == 3)
+        assert {f.verdict for f in proxy.stopped("d.example")} == {ALLOW}
+        assert {f.verdict for f in proxy.stopped("b.example")} == {DENY}
+
+
+@in_network
+def test_who_waits_no_more_is_forgotten():
+    with Proxy("allow,good.example", answer=False) as proxy:
+        with door() as end:
+            end.sendall(b"CONNECT good.example:443 HTTP/1.1\r\nHost: good.example:443\r\n\r\n")
+            until(lambda: proxy.dials)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert proxy.process.poll() is None
+
+
+# ---- questions
+
+@in_network
+def test_ask_and_who():
+    yes, no = {"yes": 1}, {"yes": 0}
+    with Proxy("ask,good.example,port=80", dial=Origin(web), may=yes) as proxy:
+        with dial_name("good.example", 80) as end:
+            end.sendall(REQUEST)
+            assert end.recv(4096) == OK
+        assert [q.kind for q in proxy.questions] == [MAY]
+        assert proxy.questions[0].path == b"/"
+    with Proxy("ask,good.example,port=80", dial=Origin(web), may=no) as proxy:
+        assert b" 403 " in exchange(dial_name("good.example", 80), REQUEST)
+        assert not proxy.dials
+    tool = {"yes": 1, "action": 7, "tool_device": 8, "tool_inode": 9}
+    for who, status in ((tool, b" 200 "), (no, b" 403 "), ({**tool, "tool_inode": 1}, b" 403 ")):
+        with Proxy("allow,good.example,port=80,tool=8:9", dial=Origin(web), who=who) as proxy:
+            with dial_name("good.example", 80) as end:
+                end.sendall(REQUEST)
+                assert status in end.recv(4096), who
+            assert [q.kind for q in proxy.questions] == [WHO]
+            assert bool(proxy.dials) == (status == b" 200 ")
+
+
+@in_network
+def test_once_is_for_one_action():
+    actions = [7, 7, 8, 7]
+    with Proxy("allow,good.example,port=80,once", dial=Origin(web)) as proxy:
+        for count, action in enumerate(actions):
+            end = dial_name("good.example", 80)
+            until(lambda: len(proxy.questions) == count + 1)
+            proxy.reply(proxy.questions[-1], yes=1, action=action, tool_device=1, tool_inode=1)
+            end.sendall(REQUEST)
+            assert (b" 200 " if action == 7 else b" 403 ") in end.recv(4096)
+
+
+# ---- quotas
+
+@in_network
+def test_quotas():
+    def echo(end):
+        while True:
+            piece = end.recv(65536)
+            if not piece:
+                return
+            end.sendall(piece)
+
+    with Proxy("allow,good.example,protocol=tcp,up=100000", dial=Origin(echo)) as proxy:
+        end = dial_name("good.example", 9000)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            for _ in range(100):
+                end.sendall(bytes(10000))
+                time.sleep(0.005)
+        flow = until(lambda: [f for f in proxy.flows if f.phase == CLOSED])[0]
+        assert flow.bytes_up <= 100000 and b"quota" in flow.reason
+    with Proxy("allow,good.example,port=80,requests=2,connections=3", dial=Origin(web)):
+        with dial_name("good.example", 80) as end:
+            for status in (b" 200 ", b" 200 ", b" 429 "):
+                end.sendall(REQUEST)
+                assert status in end.recv(4096)
+        for status in (b" 429 ", b" 429 ", b" 403 "):
+            assert status in exchange(dial_name("good.example", 80), REQUEST)
+
+
+@in_network
+def test_pace():
+    def send(end):
+        end.recv(1)
+        end.sendall(bytes(60000))
+
+    with Proxy("allow,good.example,protocol=tcp,pace=20000", dial=Origin(send)):
+        end = dial_name("good.example", 9000)
+        began = time.monotonic()
+        end.sendall(b"x")
+        assert len(read_all(end)) == 60000
+        assert time.monotonic() - began > 1.5
+
+
+# ---- names
+
+@in_network
+def test_names():
+    with Proxy("allow,good.example", "allow,*.deep.example") as proxy:
+        first = look_up("good.example")
+        assert first == look_up("GOOD.example") == look_up("good.example", server=("8.8.8.8", 53))
+        assert first[0][0].startswith("198.18.")
+        assert look_up("good.example", 28)[0][0].startswith("fd77::")
+        for kind in (65, 16, 15, 33, 5):
+            assert look_up("good.example", kind) == ([], 0)
+        assert look_up("c2VjcmV0.evil.example", 16) == ([], 0)
+        for name in ("2130706433", "0x7f.1", "a b", "x" * 63 + ".example" * 0):
+            addresses, code = look_up(name) if len(name) < 60 else ([], 3)
+            assert not addresses and code != 0, name
+        assert not proxy.dials
+        flow = until(lambda: proxy.stopped("c2vjcmv0.evil.example"))[0]
+        assert flow.door == 4
+        assert not proxy.stopped("good.example")
+
+
+@in_network
+def test_names_over_tcp_and_hostile_packets():
+    with Proxy("allow,good.example") as proxy:
+        query = struct.pack("!HHHHHH", 4711, 0x100, 1, 0, 0, 0) + b"\4good\7example\0\0\1\0\1"
+        with socket.create_connection(("9.9.9.9", 53), timeout=10) as end:
+            for _ in range(3):
+                end.sendall(struct.pack("!H", len(query)) + query)
+                length = struct.unpack("!H", end.recv(2))[0]
+                assert read_answer(end.recv(length))[0]
+        for packet in (b"", b"\0" * 11, query[:-3], query + b"x", query[:12] + b"\xc0\x0c\0\1\0\1",
+                       query[:12] + b"\3abc" * 70 + b"\0\0\1\0\1", os.urandom(400)):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+                client.sendto(packet, NAMESERVER)
+            with socket.create_connection(NAMESERVER, timeout=10) as end:
+                end.sendall(struct.pack("!H", len(packet)) + packet)
+                end.shutdown(socket.SHUT_WR)
+                read_all(end)
+        assert look_up("good.example")[0]
+        assert proxy.process.poll() is None
+
+
+# ---- floods, limits, ends
+
+@in_network
+def test_floods_are_one_record():
+    with Proxy("allow,good.example") as proxy:
+        look_up("evil.example")
+        for _ in range(50):
+            exchange(dial_name("evil.example", 80), REQUEST.replace(b"good", b"evil"))
+        told = [f for f in until(lambda: [f for f in proxy.stopped("evil.example") if f.repeated]
+                                 and proxy.stopped("evil.example")) if f.door == 0]
+        assert len(told) <= 8 and sum(1 + f.repeated if not f.repeated else f.repeated
+                                      for f in told) == 50
+
+
+@in_network
+def test_many_idle_and_slow():
+    with Proxy("allow,good.example", dial=Origin(web)) as proxy:
+        idle = [dial_name("good.example", 80) for _ in range(300)]
+        for end in idle[:100]:
+            end.sendall(b"GET /")
+        for _ in range(5):
+            with dial_name("good.example", 80) as end:
+                end.sendall(REQUEST)
+                assert end.recv(4096) == OK
+        assert proxy.process.poll() is None
+
+
+@in_network
+def test_descriptors_run_out():
+    with Proxy("allow,good.example", dial=Origin(web), limits=(640, 640)) as proxy:
+        ends = []
+        refused = 0
+        address = (look_up("good.example")[0][0], 80)
+        for _ in range(400):
+            try:
+                ends.append(socket.create_connection(address, timeout=10))
+            except ConnectionResetError:
+                refused += 1
+        for end in ends:
+            try:
+                end.sendall(REQUEST)
+                refused += end.recv(4096) != OK
+            except ConnectionResetError:
+                refused += 1
+        assert 0 < refused < 400
+        assert proxy.process.poll() is None
+        for end in ends:
+            end.close()
+
+        def works():
+            try:
+                with dial_name("good.example", 80) as end:
+                    end.sendall(REQUEST)
+                    return end.recv(4096) == OK
+            except ConnectionResetError:
+                return False
+        until(works)
+
+
+@in_network
+def test_it_ends_with_its_peers():
+    for name in ("channel", "peer"):
+        with Proxy("allow,good.example") as proxy:
+            getattr(proxy, name).shutdown(socket.SHUT_RDWR)
+            assert proxy.process.wait(timeout=10) == 0
+
+
+@in_network
+def test_broken_protocol_ends_it():
+    for kind, body, end in ((99, b"", "channel"), (2, bytes(300), "channel"),
+                            (8, bytes(3), "channel"), (4, bytes(4), "peer"),
+                            (4, bytes(8) + bytes(48), "peer")):
+        with Proxy("allow,good.example") as proxy:
+            getattr(proxy, end).sendall(struct.pack("II", kind, len(body)) + body)
+            assert proxy.process.wait(timeout=10) not in (0, None), kind
+
+
+@in_network
+def test_killed_in_the_middle_of_a_body():
+    def server(end):
+        end.recv(65536)
+        end.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + bytes(5000))
+        end.recv(1)
+
+    for number in (signal.SIGKILL, signal.SIGSEGV):
+        with Proxy("allow,good.example", dial=Origin(server)) as proxy:
+            end = dial_name("good.example", 80)
+            end.sendall(REQUEST)
+            got = b""
+            while len(got) < 5000:
+                got += end.recv(65536)
+            os.kill(proxy.process.pid, number)
+            proxy.process.wait(timeout=10)
+            try:
+                got += read_all(end)
+            except ConnectionResetError:
+                pass
+            assert len(got) < 100000

@@ -1,0 +1,221 @@
+#include "net/relay.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct relay relay;
+
+/* What a test holds of a stream: the far sides of both its ends. */
+struct bench {
+	struct end from, to;
+	struct stream stream;
+	int source, sink;
+};
+
+static void begin(struct bench *bench)
+{
+	int in[2], out[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, in), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, out), 0);
+	*bench = (struct bench){
+		.from = { .fd = in[0], .readable = true, .writable = true },
+		.to = { .fd = out[0], .readable = true, .writable = true },
+		.stream = STREAM_NONE,
+		.source = in[1],
+		.sink = out[1],
+	};
+	bench->stream.from = &bench->from;
+	bench->stream.to = &bench->to;
+}
+
+static void end(struct bench *bench)
+{
+	relay_release(&relay, &bench->stream);
+	end_close(&bench->from);
+	end_close(&bench->to);
+	(void)close(bench->source);
+	(void)close(bench->sink);
+}
+
+static void put(const struct bench *bench, const char *text)
+{
+	assert_int_equal(write(bench->source, text, strlen(text)), strlen(text));
+}
+
+static void expect(const struct bench *bench, const char *text)
+{
+	char room[256] = "";
+	ssize_t count = read(bench->sink, room, sizeof(room) - 1);
+
+	assert_int_equal(count, strlen(text));
+	assert_string_equal(room, text);
+}
+
+static void test_run_and_no_more(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	begin(&bench);
+	put(&bench, "abcdef");
+	bench.stream.run = 4;
+	assert_int_equal(relay_move(&relay, &bench.stream, UINT64_MAX), RELAY_RAN);
+	expect(&bench, "abcd");
+	assert_int_equal(bench.stream.passed, 4);
+	assert_int_equal(relay_move(&relay, &bench.stream, UINT64_MAX), RELAY_RAN);
+	assert_int_equal(bench.stream.passed, 4);
+	end(&bench);
+}
+
+static void test_what_came_first_goes_first(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	begin(&bench);
+	put(&bench, "head body");
+	assert_int_equal(relay_fill(&relay, &bench.stream), 9);
+	chunk_skip(bench.stream.in, 5);
+	assert_true(relay_put(&relay, &bench.stream, "HEAD ", 5));
+	put(&bench, " more");
+	bench.from.readable = true;
+	bench.stream.run = RELAY_ENDLESS;
+	assert_int_equal(relay_move(&relay, &bench.stream, UINT64_MAX), RELAY_WAIT);
+	expect(&bench, "HEAD body more");
+	assert_null(bench.stream.in);
+	assert_null(bench.stream.out);
+	end(&bench);
+}
+
+static void test_limit(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	begin(&bench);
+	put(&bench, "abcdef");
+	bench.stream.run = RELAY_ENDLESS;
+	assert_int_equal(relay_move(&relay, &bench.stream, 0), RELAY_WAIT);
+	assert_int_equal(bench.stream.passed, 0);
+	assert_int_equal(relay_move(&relay, &bench.stream, 2), RELAY_WAIT);
+	expect(&bench, "ab");
+	end(&bench);
+}
+
+static void test_end_of_file_and_loss(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	begin(&bench);
+	put(&bench, "x");
+	assert_int_equal(shutdown(bench.source, SHUT_WR), 0);
+	bench.from.is_ending = true;
+	bench.stream.run = RELAY_ENDLESS;
+	assert_int_equal(relay_move(&relay, &bench.stream, UINT64_MAX), RELAY_ENDED);
+	assert_true(bench.from.is_done);
+	expect(&bench, "x");
+	end(&bench);
+
+	begin(&bench);
+	put(&bench, "x");
+	(void)close(bench.sink);
+	bench.stream.run = RELAY_ENDLESS;
+	assert_int_equal(relay_move(&relay, &bench.stream, UINT64_MAX), RELAY_LOST);
+	assert_true(bench.to.is_lost);
+	bench.sink = dup(0);
+	end(&bench);
+}
+
+/* Far more than a socket takes, so that bytes wait in chunks and, later, in the pipe. */
+static void test_much_comes_as_it_went(void **state)
+{
+	enum { SIZE = 8 * 1024 * 1024, PIECE = 60000 };
+	unsigned char *sent = malloc(SIZE), *got = malloc(SIZE + 1);
+	size_t in = 0, out = 0;
+	struct bench bench;
+	bool was_piped = false, is_full = false;
+
+	(void)state;
+	assert_non_null(sent);
+	assert_non_null(got);
+	for (size_t i = 0; i < SIZE; i++)
+		sent[i] = (unsigned char)(i * 2654435761u >> 13);
+	begin(&bench);
+	bench.stream.run = RELAY_ENDLESS;
+	while (out < SIZE) {
+		ssize_t count = in < SIZE ? write(bench.source, sent + in,
+						  SIZE - in < PIECE ? SIZE - in : PIECE) :
+					    0;
+
+		in += count > 0 ? (size_t)count : 0;
+		bench.from.readable = true;
+		assert_int_not_equal(relay_move(&relay, &bench.stream, UINT64_MAX), RELAY_LOST);
+		was_piped |= bench.stream.piped > 0;
+		/* the reader begins when nothing more fits anywhere */
+		is_full |= count <= 0;
+		if (!is_full)
+			continue;
+		count = read(bench.sink, got + out, SIZE + 1 - out);
+		out += count > 0 ? (size_t)count : 0;
+		bench.to.writable = true;
+		if (in == SIZE && bench.stream.passed == SIZE && count <= 0)
+			break;
+	}
+	assert_int_equal(out, SIZE);
+	assert_memory_equal(sent, got, SIZE);
+	assert_true(was_piped);
+	end(&bench);
+	free(sent);
+	free(got);
+}
+
+static void test_pool_has_an_end(void **state)
+{
+	static struct chunk *chunks[POOL_LIMIT_CHUNKS];
+	struct pool pool;
+
+	(void)state;
+	assert_int_equal(pool_make(&pool), 0);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < POOL_LIMIT_CHUNKS; i++) {
+			chunks[i] = pool_take(&pool);
+			assert_non_null(chunks[i]);
+			assert_true(chunk_add(chunks[i], &i, sizeof(i)));
+		}
+		assert_null(pool_take(&pool));
+		for (unsigned i = 0; i < POOL_LIMIT_CHUNKS; i++) {
+			assert_memory_equal(chunks[i]->bytes, &i, sizeof(i));
+			pool_give(&pool, &chunks[i]);
+			assert_null(chunks[i]);
+		}
+	}
+}
+
+static int make(void **state)
+{
+	(void)state;
+	return relay_make(&relay);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_run_and_no_more),
+		cmocka_unit_test(test_what_came_first_goes_first),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_end_of_file_and_loss),
+		cmocka_unit_test(test_much_comes_as_it_went),
+		cmocka_unit_test(test_pool_has_an_end),
+	};
+
+	return cmocka_run_group_tests(tests, make, NULL);
+}
