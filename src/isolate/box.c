@@ -62,6 +62,28 @@ void process_reap(struct process *process)
 	process->pid = -1;
 }
 
+/* What the builder has captured the network with. */
+static int take_capture(struct box *box, const struct message *message)
+{
+	struct box_capture *capture = &box->capture;
+	struct box_captured captured;
+
+	if (message->type == BOX_PORT && message->length == 0 && message->fd_count == 1 &&
+	    capture->udp >= 0 && capture->tcp < 0 && capture->port_count < BOX_LIMIT_PORTS) {
+		capture->ports[capture->port_count++] = message->fds[0];
+		return 0;
+	}
+	if (message->type != BOX_CAPTURE || message->length != sizeof(captured) ||
+	    message->fd_count < 2 || message->fd_count > 3 || capture->udp >= 0)
+		return -EPROTO;
+	memcpy(&captured, message->bytes, sizeof(captured));
+	capture->v6 = captured.v6 != 0;
+	capture->udp = message->fds[0];
+	capture->diag = message->fds[1];
+	capture->tcp = message->fd_count == 3 ? message->fds[2] : -1;
+	return 0;
+}
+
 int box_listen(struct box *box, bool wait, struct error *error)
 {
 	while (!box->ready) {
@@ -81,6 +103,11 @@ int box_listen(struct box *box, bool wait, struct error *error)
 		} else if (message.type == BOX_LISTENER && message.fd_count == 1 &&
 			   box->listener_count < POLICY_LIMIT_LISTENERS) {
 			box->listeners[box->listener_count++] = message.fds[0];
+		} else if (message.type == BOX_CAPTURE || message.type == BOX_PORT) {
+			if (take_capture(box, &message) == 0)
+				continue;
+			message_close_fds(&message);
+			return error_set(error, EPROTO, "the box's builder spoke out of turn");
 		} else if (message.type == BOX_DEVPTS && message.fd_count == 1 &&
 			   box->devpts_fd < 0) {
 			box->devpts_fd = message.fds[0];
@@ -476,6 +503,18 @@ static void reap_box(struct box *box)
 	fd_close(&box->init.pidfd);
 }
 
+void box_close_capture(struct box *box)
+{
+	struct box_capture *capture = &box->capture;
+
+	fd_close(&capture->tcp);
+	fd_close(&capture->udp);
+	fd_close(&capture->diag);
+	for (unsigned i = 0; i < capture->port_count; i++)
+		fd_close(&capture->ports[i]);
+	capture->port_count = 0;
+}
+
 void box_stop(struct box *box)
 {
 	zygote_close(&box->zygote);
@@ -484,6 +523,7 @@ void box_stop(struct box *box)
 	for (size_t i = 0; i < box->listener_count; i++)
 		fd_close(&box->listeners[i]);
 	box->listener_count = 0;
+	box_close_capture(box);
 	fd_close(&box->devpts_fd);
 }
 

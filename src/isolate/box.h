@@ -38,6 +38,24 @@ struct box_options {
 	const struct cgroup *cgroup; /* everything in the box is in it; NULL or count 0: none */
 };
 
+/*
+ * Without the rules of nft each port that a connection may go to has a listener: as many, so that
+ * their descriptors fit beside those of a start.
+ */
+#define BOX_LIMIT_PORTS 32u
+
+/* What a box whose network is the policy's has handed out; -1 and 0 where it has none. */
+struct box_capture {
+	int tcp;  /* the listener of all connections; in its place, without the rules: ports */
+	int udp;  /* gets the datagrams to port 53 */
+	int diag; /* of sock_diag(7), in the box's network: who has which socket */
+	int ports[BOX_LIMIT_PORTS];
+	unsigned port_count;
+	bool v6;
+};
+
+#define BOX_CAPTURE_NONE ((struct box_capture){ .tcp = -1, .udp = -1, .diag = -1 })
+
 /* Starts the actions of an occupied box (zygote.c); made for the first of them. */
 struct zygote {
 	struct process process;
@@ -63,15 +81,17 @@ struct box {
 	int devpts_fd; /* root of the box's devpts, where the plan hands it out; else -1 */
 	int listeners[POLICY_LIMIT_LISTENERS];
 	size_t listener_count;
+	struct box_capture capture;
 };
 
-#define BOX_NONE                              \
-	((struct box){ .init = PROCESS_NONE,  \
-		       .zygote = ZYGOTE_NONE, \
-		       .control = -1,         \
-		       .proc_fd = -1,         \
-		       .skeleton_fd = -1,     \
-		       .devpts_fd = -1,       \
+#define BOX_NONE                                    \
+	((struct box){ .init = PROCESS_NONE,        \
+		       .zygote = ZYGOTE_NONE,       \
+		       .control = -1,               \
+		       .proc_fd = -1,               \
+		       .skeleton_fd = -1,           \
+		       .devpts_fd = -1,             \
+		       .capture = BOX_CAPTURE_NONE, \
 		       .task_fd = -1 })
 
 /* Waits until process 1 runs: its builder has handed over everything then. */
@@ -144,6 +164,9 @@ int box_enter(struct box *box, const struct action *action, const struct box_str
  * the lock by which others see that the task is not over; box_end() follows.
  */
 void box_stop(struct box *box);
+
+/* Closes what was handed out: whoever connects then is refused. */
+void box_close_capture(struct box *box);
 
 /* The same, and removes what the plan made on the host. */
 void box_end(struct box *box);

@@ -20,7 +20,13 @@ enum box_message {
 	ENTER_EXECUTABLE, /* one descriptor (O_PATH): what is executed next */
 	ENTER_FAILED,	  /* struct enter_report */
 	BOX_DEVPTS,	  /* one descriptor */
-	ZYGOTE_ENTER,	  /* in, out, err, status; one byte where they are a terminal */
+	BOX_CAPTURE,  /* struct box_captured; the sockets of DNS and of diag, and the listener */
+	BOX_PORT,     /* without one: a listener of a port */
+	ZYGOTE_ENTER, /* in, out, err, status; one byte where they are a terminal */
+};
+
+struct box_captured {
+	uint32_t v6;
 };
 
 struct enter_report {
@@ -43,6 +49,7 @@ struct build {
 	int root_fd;	  /* the new root */
 	unsigned stages;  /* attached staging places so far */
 	unsigned left;	  /* descriptors left to the exec */
+	bool v6;	  /* every address of version 6 is the box's own, too */
 	bool filter_init; /* INIT_SECCOMP is in the plan */
 };
 
@@ -59,6 +66,10 @@ int host_map_identity(const struct box *box, const struct plan_op *op, struct er
  * returns: exec, or _exit after a message.
  */
 int build_run(void *argument) __attribute__((noreturn));
+
+/* Operations of the builder in files of their own (catch.c). */
+int catch_routes(struct build *build, const struct plan_op *op, struct error *error);
+int catch_connections(struct build *build, const struct plan_op *op, struct error *error);
 
 /* What an action's first process is given. */
 struct enter_task {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/sha256.h"
+#include "policy/place.h"
 
 #include <errno.h>
 #include <linux/sched.h>
@@ -819,6 +820,10 @@ static void emit_box(struct builder *builder)
 	emit(builder, PLAN_LOOPBACK, LAYER_NETWORK);
 	for (size_t i = 0; i < policy->listener_count; i++)
 		emit(builder, PLAN_LISTENER, LAYER_NETWORK)->number = i;
+	if (policy->egress.mode == EGRESS_POLICY) {
+		emit(builder, PLAN_ROUTES, LAYER_NETWORK);
+		emit(builder, PLAN_CAPTURE, LAYER_NETWORK)->number = PLACE_LISTENER_PORT;
+	}
 	emit_view(builder);
 	emit_counts(builder);
 	emit_identity(builder, PLAN_NESTED_USER);

@@ -39,6 +39,10 @@
 #define PLACE_DOOR_PORT 3128u
 #define PLACE_DOOR_URL "http://" PLACE_DOOR_TEXT ":3128"
 
+/* What programs reach without the door: the box itself. */
+#define PLACE_NO_PROXY "localhost,127.0.0.1,::1,bawn," PLACE_BOX_TEXT
+
+#define PLACE_BOX_TEXT "198.18.255.254"
 #define PLACE_BOX_V4 0xC612FFFEu
 #define PLACE_BOX_V6                                                 \
 	{                                                            \

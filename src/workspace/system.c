@@ -6,6 +6,7 @@
 #include "base/directory.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "policy/place.h"
 #include "policy/policy.h"
 #include "workspace/host.h"
 
@@ -228,6 +229,10 @@ static void add_accounts(struct gather *gather)
 			      policy->gid == 0 ? "" : "root:x:0:\n", policy->user, policy->gid));
 }
 
+#define NSSWITCH(hosts)                                                                   \
+	"passwd: files\ngroup: files\nshadow: files\nhosts: " hosts "\nnetworks: files\n" \
+	"protocols: files\nservices: files\nethers: files\nrpc: files\n"
+
 static void add_names(struct gather *gather)
 {
 	add_file(gather, "/etc/hosts",
@@ -235,10 +240,15 @@ static void add_names(struct gather *gather)
 	add_file(gather, "/etc/hostname", "bawn\n");
 	/* without it the C library takes the first line with the name: localhost has no ::1 then */
 	add_file(gather, "/etc/host.conf", "multi on\n");
+	if (gather->policy->egress.mode == EGRESS_POLICY) {
+		add_file(gather, "/etc/nsswitch.conf", NSSWITCH("files dns"));
+		add_file(gather, "/etc/resolv.conf",
+			 "# answered by bawn; a name stands for an address of this box alone\n"
+			 "nameserver " PLACE_NAMESERVER_TEXT "\n");
+		return;
+	}
 	/* names are looked up in files alone, so that a lookup fails at once and not by time-out */
-	add_file(gather, "/etc/nsswitch.conf",
-		 "passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\n"
-		 "protocols: files\nservices: files\nethers: files\nrpc: files\n");
+	add_file(gather, "/etc/nsswitch.conf", NSSWITCH("files"));
 	add_file(gather, "/etc/resolv.conf",
 		 "# the box has no network but its own loopback\n"
 		 "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n");
