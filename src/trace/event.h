@@ -87,6 +87,41 @@ struct event_stream {
 	const char *index; /* blob of the time index; NULL: none */
 };
 
+/* A connection, request or lookup of a task, as its proxy tells (net/edge.h). Texts of ours. */
+struct event_flow {
+	const char *phase;    /* "opened", "closed", "stopped" */
+	const char *door;     /* how it came in */
+	const char *verdict;  /* "allow", "ask", "deny" */
+	const char *protocol; /* NULL: not known */
+	const char *outcome;  /* of the dial; NULL: there was none to tell */
+	const char *target;   /* "host:port"; "" where what the task named was no host */
+	const char *host;     /* NULL: it was none */
+	const char *address;  /* connected to; NULL: none */
+	const char *method, *path, *reason; /* NULL: none */
+	struct rule_ref rule;
+	uint16_t port, status; /* status 0: none seen */
+	uint64_t connection, request;
+	uint64_t bytes_up, bytes_down, duration_ns;
+	uint64_t repeated; /* how many like it were left out before it */
+	uint64_t left_out; /* how many others the record has no room for, before it */
+};
+
+/* What the dialer really did: its own word. */
+struct event_dial {
+	const char *target, *host, *outcome;
+	uint16_t port;
+	uint64_t address_count;	      /* that the name has */
+	const char *const *addresses; /* that were tried, NULL-ended */
+	uint64_t resolve_ns, connect_ns;
+};
+
+/* Something that only a fault or an attack can be. */
+struct event_alarm {
+	const char *role; /* of ours, which it is about */
+	const char *what;
+	const char *done; /* about it */
+};
+
 struct event_note {
 	const char *text;
 	const char *const *meta;
@@ -112,6 +147,9 @@ struct event {
 		const struct denial *denial;
 		const struct change *change;
 		const struct limit_hit *limit;
+		struct event_flow flow;
+		struct event_dial dial;
+		struct event_alarm alarm;
 		struct event_note note;
 		const struct result *result;
 		struct event_stream stream;

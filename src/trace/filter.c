@@ -209,6 +209,9 @@ static bool matches_path(const struct json_node *item, const char *path)
 
 	if (verb && strncmp(verb, "net.", 4) != 0 && path_matches(object_of(item), path))
 		return true;
+	/* of a request: not of this host's files */
+	if (verb && strncmp(verb, "net.", 4) == 0)
+		return false;
 	return path_matches(json_tree_text(item, "path"), path) ||
 	       path_matches(json_tree_text(item, "executable.path"), path);
 }

@@ -311,6 +311,65 @@ static void tell_change(const struct json_node *body, struct buffer *buffer)
 	gist_change(body, TEXT_BYTES, buffer);
 }
 
+static void put_port(const struct json_node *body, struct buffer *buffer)
+{
+	put(body, "host", buffer);
+	put_number(buffer, ":", json_tree_unsigned(body, "port", 0));
+}
+
+static void put_because(const struct json_node *body, const char *member, struct buffer *buffer)
+{
+	if (!json_tree_text(body, member))
+		return;
+	buffer_text(buffer, ": ");
+	put(body, member, buffer);
+}
+
+static void tell_flow(const struct json_node *body, struct buffer *buffer)
+{
+	uint64_t repeated = json_tree_unsigned(body, "repeated", 0);
+	char up[QUANTITY_TEXT_BYTES], down[QUANTITY_TEXT_BYTES];
+
+	put(body, "verdict", buffer);
+	buffer_text(buffer, " ");
+	put_port(body, buffer);
+	buffer_text(buffer, " ");
+	put(body, "phase", buffer);
+	if (json_tree_text(body, "method")) {
+		buffer_text(buffer, ", ");
+		put(body, "method", buffer);
+		buffer_text(buffer, " ");
+		put(body, "path", buffer);
+	}
+	buffer_text(buffer, " (");
+	gist_rule(json_tree_get(body, "rule"), buffer);
+	buffer_text(buffer, ")");
+	quantity_tell_size(up, json_tree_unsigned(body, "bytes_up", 0));
+	quantity_tell_size(down, json_tree_unsigned(body, "bytes_down", 0));
+	if (json_tree_unsigned(body, "bytes_up", 0) || json_tree_unsigned(body, "bytes_down", 0))
+		buffer_format(buffer, ", %s up, %s down", up, down);
+	if (repeated)
+		put_number(buffer, " x", repeated + 1);
+	put_because(body, "reason", buffer);
+}
+
+static void tell_dial(const struct json_node *body, struct buffer *buffer)
+{
+	put_port(body, buffer);
+	buffer_text(buffer, " ");
+	put(body, "outcome", buffer);
+	put_number(buffer, ", tried ", json_tree_count(json_tree_get(body, "tried")));
+	put_number(buffer, " of ", json_tree_unsigned(body, "address_count", 0));
+}
+
+static void tell_alarm(const struct json_node *body, struct buffer *buffer)
+{
+	put(body, "role", buffer);
+	put_because(body, "what", buffer);
+	buffer_text(buffer, "; ");
+	put(body, "done", buffer);
+}
+
 static void tell_result(const struct json_node *body, struct buffer *buffer)
 {
 	char text[QUANTITY_TEXT_BYTES];
@@ -444,7 +503,8 @@ static const struct {
 	{ "approval", tell_approval },	   { "note", tell_note },
 	{ "resumed", tell_torn },	   { "task.removed", tell_removed },
 	{ "blob.removed", tell_removed },  { "decision", tell_decision },
-	{ "decision.end", tell_decision },
+	{ "decision.end", tell_decision }, { "net.flow", tell_flow },
+	{ "net.dial", tell_dial },	   { "net.alarm", tell_alarm },
 };
 
 void gist_view(struct json_view view, size_t most, struct buffer *buffer)

@@ -17,9 +17,9 @@
 enum { CLASS_PROCESS = 1007, CLASS_NETWORK = 4001, CLASS_API = 6003 };
 enum { ACTIVITY_OTHER = 99 };
 enum { PROCESS_LAUNCH = 1, PROCESS_TERMINATE = 2 };
-enum { NETWORK_OPEN = 1, NETWORK_REFUSE = 5 };
+enum { NETWORK_OPEN = 1, NETWORK_CLOSE = 2, NETWORK_FAIL = 4, NETWORK_REFUSE = 5 };
 enum { API_READ = 2, API_UPDATE = 3 };
-enum { SEVERITY_INFORMATIONAL = 1, SEVERITY_LOW = 2 };
+enum { SEVERITY_INFORMATIONAL = 1, SEVERITY_LOW = 2, SEVERITY_HIGH = 4 };
 enum { STATUS_SUCCESS = 1, STATUS_FAILURE = 2 };
 
 struct event {
@@ -210,6 +210,18 @@ static bool is_allowed(const struct trace_line *line, const struct json_node *bo
 	return word && (strcmp(word, "allow") == 0 || strcmp(word, "yes") == 0);
 }
 
+/* What became of a connection or request. */
+static unsigned flow_activity(const struct trace_line *line, const struct json_node *body)
+{
+	const char *phase = json_tree_text(body, "phase");
+
+	if (!is_allowed(line, body))
+		return NETWORK_REFUSE;
+	if (phase && strcmp(phase, "closed") == 0)
+		return NETWORK_CLOSE;
+	return phase && strcmp(phase, "opened") == 0 ? NETWORK_OPEN : NETWORK_FAIL;
+}
+
 /* Which class and activity a record is; class 0: none. */
 static struct event classify(const struct trace_line *line, const struct json_node *body)
 {
@@ -223,6 +235,23 @@ static struct event classify(const struct trace_line *line, const struct json_no
 		event.activity = is_type(line, "action.start") ? PROCESS_LAUNCH : PROCESS_TERMINATE;
 		if (is_type(line, "action.result") && json_tree_unsigned(body, "status", 1))
 			event.status = STATUS_FAILURE;
+		return event;
+	}
+	if (is_type(line, "net.flow")) {
+		event.class = CLASS_NETWORK;
+		event.activity = flow_activity(line, body);
+		if (event.activity == NETWORK_REFUSE || event.activity == NETWORK_FAIL)
+			event.status = STATUS_FAILURE;
+		if (event.activity == NETWORK_REFUSE)
+			event.severity = SEVERITY_LOW;
+		return event;
+	}
+	if (is_type(line, "net.alarm")) {
+		event.class = CLASS_API;
+		event.activity = ACTIVITY_OTHER;
+		event.activity_name = "Alarm";
+		event.severity = SEVERITY_HIGH;
+		event.status = STATUS_FAILURE;
 		return event;
 	}
 	if (is_decision && !is_allowed(line, body)) {
@@ -274,9 +303,10 @@ static void put_class(const struct ocsf_context *context, const struct event *ev
 		put_endpoint(object_of(body), json);
 		break;
 	default:
-		put_api(verb			? verb :
-			is_type(line, "change") ? "fs.change" :
-						  "limit.reach",
+		put_api(verb			   ? verb :
+			is_type(line, "change")	   ? "fs.change" :
+			is_type(line, "net.alarm") ? "net.alarm" :
+						     "limit.reach",
 			body, line, json);
 		break;
 	}

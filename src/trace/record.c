@@ -177,6 +177,62 @@ static void put_limit(const struct event *event, struct json *json)
 	limit_hit_members(event->body.limit, json);
 }
 
+static void put_flow(const struct event *event, struct json *json)
+{
+	const struct event_flow *flow = &event->body.flow;
+
+	json_string(json, "phase", flow->phase);
+	json_string(json, "door", flow->door);
+	json_string(json, "verdict", flow->verdict);
+	json_string(json, "verb", "net.connect");
+	json_string(json, "target", flow->target);
+	json_string(json, "host", flow->host);
+	json_unsigned(json, "port", flow->port);
+	json_string(json, "address", flow->address);
+	json_string(json, "protocol", flow->protocol);
+	json_string(json, "outcome", flow->outcome);
+	json_string(json, "method", flow->method);
+	json_string(json, "path", flow->path);
+	if (flow->status)
+		json_unsigned(json, "status", flow->status);
+	else
+		json_null(json, "status");
+	json_string(json, "reason", flow->reason);
+	rule_json(&flow->rule, "rule", json);
+	json_unsigned(json, "connection", flow->connection);
+	json_unsigned(json, "request", flow->request);
+	json_unsigned(json, "bytes_up", flow->bytes_up);
+	json_unsigned(json, "bytes_down", flow->bytes_down);
+	json_unsigned(json, "duration_us", flow->duration_ns / 1000);
+	json_unsigned(json, "repeated", flow->repeated);
+	json_unsigned(json, "left_out", flow->left_out);
+}
+
+static void put_dial(const struct event *event, struct json *json)
+{
+	const struct event_dial *dial = &event->body.dial;
+
+	json_string(json, "verb", "net.connect");
+	json_string(json, "target", dial->target);
+	json_string(json, "host", dial->host);
+	json_unsigned(json, "port", dial->port);
+	json_string(json, "outcome", dial->outcome);
+	json_unsigned(json, "address_count", dial->address_count);
+	json_array(json, "tried");
+	for (size_t i = 0; dial->addresses[i]; i++)
+		json_string(json, NULL, dial->addresses[i]);
+	json_array_end(json);
+	json_unsigned(json, "resolve_us", dial->resolve_ns / 1000);
+	json_unsigned(json, "connect_us", dial->connect_ns / 1000);
+}
+
+static void put_alarm(const struct event *event, struct json *json)
+{
+	json_string(json, "role", event->body.alarm.role);
+	json_string(json, "what", event->body.alarm.what);
+	json_string(json, "done", event->body.alarm.done);
+}
+
 static void put_change(const struct event *event, struct json *json)
 {
 	change_members(event->body.change, json);
@@ -231,6 +287,9 @@ static void (*const writers[EVENT_TYPE_COUNT])(const struct event *, struct json
 	[EVENT_DENIAL] = put_denial,
 	[EVENT_LIMIT] = put_limit,
 	[EVENT_NOTE] = put_note,
+	[EVENT_NET_FLOW] = put_flow,
+	[EVENT_NET_DIAL] = put_dial,
+	[EVENT_NET_ALARM] = put_alarm,
 	[EVENT_CHANGE] = put_change,
 	[EVENT_ACTION_RESULT] = put_result,
 	[EVENT_STREAM] = put_stream,

@@ -168,6 +168,8 @@ void result_members(const struct result *result, struct json *json)
 		denial_json(&result->denials->items[i], json);
 	json_array_end(json);
 	json_unsigned(json, "denials_dropped", result->denials ? result->denials->dropped : 0);
+	if (result->network)
+		network_json(result->network, json);
 	json_array(json, "changes");
 	for (size_t i = 0; i < result->change_count; i++)
 		change_json(&result->changes[i], json);

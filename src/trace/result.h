@@ -11,6 +11,7 @@
 #include "policy/limit.h"
 #include "trace/artifact.h"
 #include "trace/change.h"
+#include "trace/network.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,6 +88,7 @@ struct result {
 	const struct event_verdict *verdicts; /* of its requests, where they were judged */
 	size_t verdict_count;
 	const struct denial_list *denials;
+	const struct network_list *network; /* NULL: the box had none but its own loopback */
 	const struct change *changes;
 	size_t change_count;
 	uint64_t unlisted_changes; /* more of the workspace */
