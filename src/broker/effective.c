@@ -20,6 +20,7 @@
 #include "policy/environment.h"
 #include "policy/glob.h"
 #include "policy/input.h"
+#include "policy/place.h"
 #include "trace/recorder.h"
 #include "workspace/cache.h"
 #include "workspace/git_find.h"
@@ -368,6 +369,23 @@ static void set_offline(struct maker *maker)
 		(void)set_variable(maker, variables[i][0], variables[i][1], rule);
 }
 
+/*
+ * For programs that like a proxy: the door in the box. Any other needs none of this. As HTTP for
+ * all schemes, since several clients fail at once at a kind of proxy for which they lack a module.
+ */
+static void set_online(struct maker *maker)
+{
+	static const char *const names[] = { "http_proxy",  "HTTP_PROXY", "https_proxy",
+					     "HTTPS_PROXY", "all_proxy",  "ALL_PROXY" };
+	uint32_t rule =
+		policy_rule(&maker->policy, maker->arena, rule_builtin(RULE_NETWORK_LOOPBACK));
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		(void)set_variable(maker, names[i], PLACE_DOOR_URL, rule);
+	(void)set_variable(maker, "no_proxy", PLACE_NO_PROXY, rule);
+	(void)set_variable(maker, "NO_PROXY", PLACE_NO_PROXY, rule);
+}
+
 static int add_environment(struct maker *maker)
 {
 	struct policy *policy = &maker->policy;
@@ -375,7 +393,10 @@ static int add_environment(struct maker *maker)
 	int result = 0;
 
 	(void)set_variable(maker, "PATH", "/usr/local/bin:/usr/bin:/bin", rule);
-	set_offline(maker);
+	if (policy->egress.mode == EGRESS_POLICY)
+		set_online(maker);
+	else
+		set_offline(maker);
 	pass_caller_variables(maker, rule);
 	(void)set_variable(maker, "HOME", policy->home, rule);
 	(void)set_variable(maker, "USER", policy->user, rule);

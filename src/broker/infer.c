@@ -714,7 +714,12 @@ static bool is_loopback(const char *host)
 
 static void report_host(struct search *search, unsigned says, const char *host)
 {
-	enum denial_kind kind = says & SAYS_UNRESOLVED ? DENIAL_NET_RESOLVE : DENIAL_NET_CONNECT;
+	enum denial_kind kind;
+
+	/* there the proxy tells, and exactly */
+	if (search->policy->egress.mode == EGRESS_POLICY)
+		return;
+	kind = says & SAYS_UNRESOLVED ? DENIAL_NET_RESOLVE : DENIAL_NET_CONNECT;
 
 	report(search, kind, rule_builtin(RULE_NETWORK_LOOPBACK), host);
 }
@@ -762,7 +767,9 @@ static bool operand_host(const char *operand, struct caller *ret_host)
 /* A line that named no host: the command line may, and if not the network as a whole is meant. */
 static void search_anonymous(struct search *search, const char *const *argv)
 {
-	unsigned says = search->anonymous & SAYS_NETWORK & ~search->named;
+	unsigned says = search->policy->egress.mode == EGRESS_POLICY ?
+				0 :
+				search->anonymous & SAYS_NETWORK & ~search->named;
 	struct caller host = { .text = "" };
 
 	if (!says)

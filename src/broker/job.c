@@ -1,5 +1,6 @@
 #include "broker/job.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -256,7 +257,7 @@ int job_begin(struct job *job)
 	int ends[3] = { -1, -1, -1 };
 	int outcome = 0;
 
-	job->task->jobs_begun++;
+	job->number = ++job->task->jobs_begun;
 	if (terminal) {
 		outcome = box_await(&job->task->box, job->options.error);
 		streams.devpts_fd = job->task->box.devpts_fd;
@@ -323,9 +324,34 @@ static enum rule_builtin rule_of_kind(enum denial_kind kind)
 					      RULE_SYSCALL_ALLOWLIST;
 }
 
-static void answer_call(struct job *job)
+void job_tell(struct job *job, enum event_type type, struct event *event)
+{
+	/* the action runs already */
+	if (emit(job, type, event) < 0)
+		job_kill(job);
+}
+
+void job_deny(struct job *job, enum denial_kind kind, struct rule_ref rule, const char *object)
 {
 	struct denial_list *denials = job->options.denials;
+
+	if (denial_add(denials, kind, rule, object, true)) {
+		struct event event = { .body.denial = &denials->items[denials->count - 1] };
+
+		job_tell(job, EVENT_DENIAL, &event);
+	}
+}
+
+struct network_target *job_target(struct job *job, const char *host, uint16_t port,
+				  const char *verdict, const struct rule_ref *rule)
+{
+	if (!job->network && job->options.arena)
+		job->network = arena_array(job->options.arena, 1, sizeof(*job->network));
+	return job->network ? network_find(job->network, host, port, verdict, rule) : NULL;
+}
+
+static void answer_call(struct job *job)
+{
 	struct seccomp_notif_view call;
 	enum denial_kind kind;
 	const char *name;
@@ -337,13 +363,7 @@ static void answer_call(struct job *job)
 		return;
 	name = seccomp_syscall_name(call.nr);
 	kind = kind_of_call(call.nr);
-	if (denial_add(denials, kind, rule_builtin(rule_of_kind(kind)), name ? name : "?", true)) {
-		struct event event = { .body.denial = &denials->items[denials->count - 1] };
-
-		/* the action runs already; a record that fails now ends it */
-		if (emit(job, EVENT_DENIAL, &event) < 0)
-			job_kill(job);
-	}
+	job_deny(job, kind, rule_builtin(rule_of_kind(kind)), name ? name : "?");
 }
 
 static void take_usage(struct result *result, const struct rusage *usage)
@@ -778,6 +798,7 @@ void job_conclude(struct job *job)
 	if (failed && result->end == RESULT_EXITED && err->held)
 		note_inferred(job, err);
 	result->denials = job->options.denials;
+	result->network = job->network;
 	note_landed(job);
 	note_staged(job);
 	note_artifacts(job);

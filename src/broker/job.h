@@ -58,22 +58,24 @@ struct job {
 	struct entered entered;
 	char executable_path[PATH_MAX]; /* of what it executed, in the box */
 	uint64_t family;		/* of a live task's: what it started */
-	int64_t staged_ns;     /* of a live task's: since when the layer's changes are its own */
-	struct sha256 input;   /* what was passed on to its standard input */
-	uint64_t deadline_ns;  /* wall clock, 0 = none */
-	uint64_t started_ns;   /* when it began to run, monotonic */
-	uint64_t tell_ns;      /* its start is to be on record then; 0: it is, or it has none */
-	uint64_t enter_ns;     /* until then it must have come into the box */
-	uint64_t old_ns;       /* its output is spooled to the disk from then on */
-	uint64_t grace_ns;     /* kill then, 0 = not asked to end */
-	struct joined *joined; /* who watches it from elsewhere (broker/join.h) */
-	bool is_watched;       /* by the watchdog */
-	bool was_capped;       /* its output reached the cap */
-	bool is_gone;	       /* seen to be: neither it nor what it started runs */
-	bool is_unlanded;      /* something of the task runs on: not now (broker/landing.h) */
-	int asked;	       /* signals that asked it to end */
-	uint64_t asked_ns;     /* when the first came */
-	int asked_signal;      /* which one it was */
+	int64_t staged_ns;    /* of a live task's: since when the layer's changes are its own */
+	struct sha256 input;  /* what was passed on to its standard input */
+	uint64_t deadline_ns; /* wall clock, 0 = none */
+	uint64_t started_ns;  /* when it began to run, monotonic */
+	uint64_t tell_ns;     /* its start is to be on record then; 0: it is, or it has none */
+	uint64_t enter_ns;    /* until then it must have come into the box */
+	uint64_t old_ns;      /* its output is spooled to the disk from then on */
+	uint64_t grace_ns;    /* kill then, 0 = not asked to end */
+	struct network_list *network; /* of the result's memory; NULL: nothing yet */
+	unsigned number;	      /* among those of the task, from 1 on */
+	struct joined *joined;	      /* who watches it from elsewhere (broker/join.h) */
+	bool is_watched;	      /* by the watchdog */
+	bool was_capped;	      /* its output reached the cap */
+	bool is_gone;		      /* seen to be: neither it nor what it started runs */
+	bool is_unlanded;  /* something of the task runs on: not now (broker/landing.h) */
+	int asked;	   /* signals that asked it to end */
+	uint64_t asked_ns; /* when the first came */
+	int asked_signal;  /* which one it was */
 };
 
 /* How many entries job_poll() fills. */
@@ -102,6 +104,16 @@ void job_signal(struct job *job, int number);
 
 /* A limit was reached while it ran: into its result. False where that stands there already. */
 bool job_limit(struct job *job, const struct limit_hit *hit);
+
+/* Something of the action for the record. What cannot be recorded ends it. */
+void job_tell(struct job *job, enum event_type type, struct event *event);
+
+/* A refusal that was measured: in the result, and on record where it is a new one. */
+void job_deny(struct job *job, enum denial_kind kind, struct rule_ref rule, const char *object);
+
+/* Its row of what it connected to; NULL: there are too many. */
+struct network_target *job_target(struct job *job, const char *host, uint16_t port,
+				  const char *verdict, const struct rule_ref *rule);
 
 /* Kills what belongs to the action; the result follows. */
 void job_kill(struct job *job);

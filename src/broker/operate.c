@@ -191,6 +191,7 @@ static int set_frozen(struct operate *operate, bool frozen, struct error *error)
 
 	if (result < 0)
 		return result;
+	egress_hold(task, frozen);
 	operate->frozen = frozen;
 	operate->stopping_ns = STOP_FIRST_NS;
 	operate->stopping.at_ns =

@@ -153,6 +153,8 @@ int supervise(const struct supervise_options *options, struct denial_list *denia
 	join_finish(&one.job);
 	operate_close(&one.operate);
 	runtime_close(&one.runtime);
+	/* the ends of its connections belong to the result */
+	egress_end(&one.task);
 	/* where nothing is left of it, the kernel takes the box down while its end is recorded */
 	if (!one.job.is_gone || one.enforce.cgroup.count)
 		task_stop(&one.task);

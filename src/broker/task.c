@@ -14,7 +14,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define TASK_LIMIT_WATCHES 96
+#define TASK_LIMIT_WATCHES 160
 /* Of two arrays with an entry for each row of the view; the pages come with the block. */
 #define GUARD_BYTES (8u * 1024)
 
@@ -76,6 +76,7 @@ int task_announce(struct task *task, const struct task_options *options, struct 
 	*task = (struct task){ .options = *options,
 			       .error = error,
 			       .box = BOX_NONE,
+			       .egress = EGRESS_OFF,
 			       .names = WATCH_NONE,
 			       .sweeping = SWEEPING_NONE,
 			       .landing = LANDING_NONE,
@@ -202,6 +203,8 @@ int task_start(struct task *task)
 
 	if (result == 0)
 		result = box_start(&options, &task->box, task->error);
+	if (result == 0)
+		result = egress_begin(task, task->error);
 	if (result == 0 && task->names.fd >= 0)
 		result = cover(task);
 	if (result == 0)
@@ -532,6 +535,7 @@ static void clear_directory(const struct task *task)
 
 void task_stop(struct task *task)
 {
+	egress_end(task);
 	box_stop(&task->box);
 }
 
@@ -550,6 +554,8 @@ static void keep_stage(struct task *task)
 
 void task_end(struct task *task)
 {
+	/* before the box, whose end waits for every child of ours */
+	egress_end(task);
 	keep_stage(task);
 	/* what did not land lies there: the next start removes the spools with the rest */
 	if (task->has_spools && !task->box.is_kept)

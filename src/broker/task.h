@@ -11,10 +11,12 @@
 #include "base/arena.h"
 #include "broker/cover.h"
 #include "broker/effective.h"
+#include "broker/egress.h"
 #include "broker/evidence.h"
 #include "broker/job.h"
 #include "broker/landing.h"
 #include "broker/sweeping.h"
+#include "broker/task_loop.h"
 #include "isolate/box.h"
 #include "trace/event.h"
 #include "workspace/watch.h"
@@ -41,28 +43,11 @@ struct task_options {
 	const char *const *meta; /* of the task, for the record; NULL: none */
 };
 
-/* A descriptor that the loop waits for besides the task's own. */
-struct task_watch {
-	struct task_watch *next;
-	int fd;		/* borrowed; -1: not now */
-	short events;	/* 0: POLLIN */
-	short happened; /* the loop's own */
-	/* sets fd and events anew for each round; NULL: they stay */
-	void (*prepare)(struct task_watch *watch);
-	void (*ready)(struct task *task, struct task_watch *watch, short events);
-};
-
-/* A moment of the monotonic clock. */
-struct task_timer {
-	struct task_timer *next;
-	uint64_t at_ns; /* 0: off; set anew by whoever wants it again */
-	void (*fire)(struct task *task, struct task_timer *timer);
-};
-
 struct task {
 	struct task_options options;
 	struct error *error; /* why the box ended, where that was not asked for */
 	struct box box;
+	struct egress egress;
 	struct evidence_namespaces namespaces; /* of the box */
 	struct watch names; /* hidden and protected ones in trees that are written in place */
 	struct arena guard_arena;

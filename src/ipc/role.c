@@ -27,10 +27,9 @@ static const struct edge_text edges[EDGE_COUNT] = {
 
 /* bawn-init is not among them: its image is part of our own program. */
 static const char *const programs[EDGE_COUNT] = {
-	[EDGE_SUPERVISOR_PARSE] = "bawn-parse",
-	[EDGE_SUPERVISOR_SCOPE] = "bawn-scope",
-	[EDGE_SUPERVISOR_PACK] = "bawn-pack",
-	[EDGE_SUPERVISOR_SIGN] = "bawn-sign",
+	[EDGE_SUPERVISOR_PARSE] = "bawn-parse",	  [EDGE_SUPERVISOR_SCOPE] = "bawn-scope",
+	[EDGE_SUPERVISOR_PACK] = "bawn-pack",	  [EDGE_SUPERVISOR_PROXY] = "bawn-proxy",
+	[EDGE_SUPERVISOR_DIALER] = "bawn-dialer", [EDGE_SUPERVISOR_SIGN] = "bawn-sign",
 };
 
 const struct edge_text *edge_text(enum edge edge)

@@ -21,6 +21,8 @@
  * proxy -> super    EGRESS_FLOW      a connection or request was decided or has ended
  *                   EGRESS_QUESTION  a rule asks a person, or wants to know who connects
  * super -> proxy    EGRESS_REPLY     the answer
+ *                   EGRESS_LISTENER  a descriptor, and nothing else: one more listener, of another
+ *                                    port; only where the kernel has no rules that capture all
  * dialer -> super   EGRESS_TRIED     names and addresses that it really tried: its own word, so
  *                                    that a proxy that lies is seen in the record
  * either -> super   EGRESS_READY     it is in its jail; nothing foreign was looked at before
@@ -57,6 +59,7 @@ enum egress_message {
 	EGRESS_FLOW,
 	EGRESS_QUESTION,
 	EGRESS_REPLY,
+	EGRESS_LISTENER,
 };
 
 /* In front of the rules in the sealed memfd. */

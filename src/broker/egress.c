@@ -1,0 +1,338 @@
+#include "broker/egress.h"
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "broker/egress_internal.h"
+#include "broker/task.h"
+#include "net/edge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Both are in their jails some milliseconds after their start; much later where memory is short. */
+#define READY_NS (10ull * 1000 * 1000 * 1000)
+/* For the ends of connections whose programs were killed. */
+#define DRAIN_NS (100ull * 1000 * 1000)
+/* Messages of a role before others have their turn. */
+#define TURN_MESSAGES 64
+/* A longer one is no list of name servers. */
+#define RESOLVERS_BYTES 4096
+
+#define OF(member, pointer) ((struct egress *)((char *)(pointer)-offsetof(struct egress, member)))
+
+static struct box_capture *capture_of(struct task *task)
+{
+	return &task->box.capture;
+}
+
+static void forget_first(struct task *task)
+{
+	struct egress *egress = &task->egress;
+
+	for (unsigned i = 0; i < egress->first_count; i++)
+		task_watch_remove(task, &egress->first[i]);
+	egress->first_count = 0;
+}
+
+/* The roles end, and whoever connects from now on is refused at once. */
+static void shut(struct task *task)
+{
+	struct egress *egress = &task->egress;
+
+	if (!egress->is_on)
+		return;
+	egress->is_on = false;
+	forget_first(task);
+	if (egress->is_begun) {
+		task_watch_remove(task, &egress->from_proxy);
+		task_watch_remove(task, &egress->from_dialer);
+		egress->patience.at_ns = 0;
+	}
+	role_end(&egress->proxy);
+	role_end(&egress->dialer);
+	fd_close(&egress->proxy_program);
+	fd_close(&egress->dialer_program);
+	box_close_capture(&task->box);
+}
+
+static void fail(struct task *task, const char *role, const char *what)
+{
+	shut(task);
+	egress_tell_alarm(task, role, what);
+}
+
+/*
+ * The host's name servers, as resolv.conf(5) has them. The file is the host's, which no task can
+ * change; what is no plain address is passed over.
+ */
+static void find_resolvers(struct egress_order *order)
+{
+	char text[RESOLVERS_BYTES];
+	int CLEANUP_FD fd = open("/etc/resolv.conf", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t length = fd < 0 ? -1 : fd_read_all(fd, text, sizeof(text) - 1);
+	char *line, *rest = text;
+
+	if (length <= 0)
+		return;
+	text[length] = '\0';
+	while (order->resolver_count < EGRESS_LIMIT_RESOLVERS && (line = strsep(&rest, "\n"))) {
+		struct address address;
+		const char *at = line + strspn(line, " \t");
+
+		if (strncmp(at, "nameserver", 10) != 0 || (at[10] != ' ' && at[10] != '\t'))
+			continue;
+		at += 10;
+		at += strspn(at, " \t");
+		if (address_parse(at, strcspn(at, " \t\r#;"), &address) < 0)
+			continue;
+		order->resolvers[order->resolver_count].address = address;
+		order->resolvers[order->resolver_count++].port = 53;
+	}
+}
+
+/* The sealed memfd of a role: the order, and the rules behind it. */
+static int make_order(const struct task *task, bool with_resolvers, struct error *error)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	struct buffer CLEANUP_BUFFER bytes = { 0 };
+	struct egress_order order;
+	const unsigned char *rules;
+	size_t length;
+	int result =
+		egress_encode(&task->options.effective->policy.egress, &arena, &rules, &length);
+
+	if (result < 0)
+		return error_errno(error, result, "compiling the rules of the network");
+	memset(&order, 0, sizeof(order));
+	order.version = EGRESS_ORDER_VERSION;
+	order.flags = task->box.capture.v6 ? EGRESS_ORDER_V6 : 0;
+	order.rules_bytes = (uint32_t)length;
+	if (with_resolvers)
+		find_resolvers(&order);
+	buffer_append(&bytes, (const char *)&order, sizeof(order));
+	buffer_append(&bytes, (const char *)rules, length);
+	if (bytes.failed)
+		return error_errno(error, ENOMEM, "compiling the rules of the network");
+	result = role_config(bytes.data, bytes.length);
+	return result < 0 ? error_errno(error, result, "handing the rules of the network on") :
+			    result;
+}
+
+/* The listeners beyond the first, of a box without rules of nft. */
+static int pass_ports(struct task *task, struct error *error)
+{
+	const struct box_capture *capture = capture_of(task);
+	int result = 0;
+
+	for (unsigned i = 1; i < capture->port_count && result == 0; i++)
+		result = message_send(task->egress.proxy.channel, EGRESS_LISTENER, NULL, 0,
+				      &capture->ports[i], 1);
+	return result < 0 ? error_errno(error, result, "handing the listeners on") : 0;
+}
+
+static int start_roles(struct task *task, const int peer[2], struct error *error)
+{
+	struct egress *egress = &task->egress;
+	const struct box_capture *capture = capture_of(task);
+	int of_proxy[] = { peer[0], capture->tcp >= 0 ? capture->tcp : capture->ports[0],
+			   capture->udp };
+	int CLEANUP_FD proxy_order = make_order(task, false, error);
+	int CLEANUP_FD dialer_order = make_order(task, true, error);
+	int result;
+
+	if (proxy_order < 0 || dialer_order < 0)
+		return proxy_order < 0 ? proxy_order : dialer_order;
+	result = role_start(egress->dialer_program, EDGE_SUPERVISOR_DIALER, dialer_order, &peer[1],
+			    1, &egress->dialer, error);
+	if (result == 0)
+		result = role_start(egress->proxy_program, EDGE_SUPERVISOR_PROXY, proxy_order,
+				    of_proxy, 3, &egress->proxy, error);
+	if (result == 0)
+		result = pass_ports(task, error);
+	/* a role that does not read its answers must not hold us up */
+	if (result == 0 && (fcntl(egress->proxy.channel, F_SETFL, O_NONBLOCK) < 0 ||
+			    fcntl(egress->dialer.channel, F_SETFL, O_NONBLOCK) < 0))
+		result = error_errno(error, errno, "setting the channels of the roles");
+	return result;
+}
+
+/* True where the role's channel goes on. */
+static bool listen_to(struct task *task, struct role *role, const char *name,
+		      int (*hear)(struct task *task, const struct message *message,
+				  const char **ret_why))
+{
+	struct message message;
+
+	for (unsigned i = 0; i < TURN_MESSAGES; i++) {
+		struct pollfd channel = { .fd = role->channel, .events = POLLIN };
+		const char *why = "it sent what is no message";
+		int result;
+
+		if (poll(&channel, 1, 0) != 1)
+			return true;
+		result = message_receive(role->channel, &message);
+		if (result == -EPIPE || result == -ECONNRESET) {
+			fail(task, name, "it ended");
+			return false;
+		}
+		if (result == 0) {
+			result = message.fd_count == 0 ? hear(task, &message, &why) : -EBADMSG;
+			message_close_fds(&message);
+		}
+		if (result < 0) {
+			fail(task, name, why);
+			return false;
+		}
+		/* what was heard may have ended the task's network */
+		if (!task->egress.is_on)
+			return false;
+	}
+	return true;
+}
+
+static void on_proxy(struct task *task, struct task_watch *watch, short events)
+{
+	(void)watch;
+	(void)events;
+	(void)listen_to(task, &task->egress.proxy, "bawn-proxy", egress_hear_proxy);
+}
+
+static void on_dialer(struct task *task, struct task_watch *watch, short events)
+{
+	(void)watch;
+	(void)events;
+	(void)listen_to(task, &task->egress.dialer, "bawn-dialer", egress_hear_dialer);
+}
+
+static void on_patience(struct task *task, struct task_timer *timer)
+{
+	struct egress *egress = OF(patience, timer);
+
+	if (egress->is_on && !(egress->is_ready[0] && egress->is_ready[1]))
+		fail(task, egress->is_ready[0] ? "bawn-dialer" : "bawn-proxy",
+		     "it was not ready in time");
+}
+
+/* The first connection or question of the task. */
+static void on_first(struct task *task, struct task_watch *watch, short events)
+{
+	struct egress *egress = &task->egress;
+	struct error error = ERROR_NONE;
+	int peer[2] = { -1, -1 };
+	int result = message_pair(peer);
+
+	(void)watch;
+	(void)events;
+	forget_first(task);
+	if (result == 0)
+		result = start_roles(task, peer, &error);
+	fd_close(&peer[0]);
+	fd_close(&peer[1]);
+	if (result < 0) {
+		fail(task, "bawn-proxy", error.message[0] ? error.message : "it cannot be started");
+		return;
+	}
+	egress->is_begun = true;
+	egress->patience.at_ns = clock_monotonic_ns() + READY_NS;
+	egress->from_proxy = (struct task_watch){ .fd = egress->proxy.channel, .ready = on_proxy };
+	egress->from_dialer =
+		(struct task_watch){ .fd = egress->dialer.channel, .ready = on_dialer };
+	task_watch_add(task, &egress->from_proxy);
+	task_watch_add(task, &egress->from_dialer);
+}
+
+static void watch_first(struct task *task, int fd)
+{
+	struct egress *egress = &task->egress;
+	struct task_watch *watch = &egress->first[egress->first_count];
+
+	if (fd < 0)
+		return;
+	*watch = (struct task_watch){ .fd = fd, .ready = on_first };
+	task_watch_add(task, watch);
+	egress->first_count++;
+}
+
+int egress_begin(struct task *task, struct error *error)
+{
+	struct egress *egress = &task->egress;
+	const struct box_capture *capture = capture_of(task);
+	int result;
+
+	if (task->options.effective->policy.egress.mode != EGRESS_POLICY)
+		return 0;
+	if (capture->udp < 0 || (capture->tcp < 0 && !capture->port_count))
+		return error_set(error, EPROTO, "the box has handed no listeners out");
+	result = role_open(EDGE_SUPERVISOR_PROXY, &egress->proxy_program, error);
+	if (result == 0)
+		result = role_open(EDGE_SUPERVISOR_DIALER, &egress->dialer_program, error);
+	if (result < 0)
+		return result;
+	egress->is_on = true;
+	egress->room = EGRESS_BURST;
+	egress->room_ns = clock_monotonic_ns();
+	egress->patience.fire = on_patience;
+	task_timer_add(task, &egress->patience);
+	watch_first(task, capture->tcp);
+	watch_first(task, capture->udp);
+	for (unsigned i = 0; i < capture->port_count; i++)
+		watch_first(task, capture->ports[i]);
+	return 0;
+}
+
+void egress_hold(struct task *task, bool held)
+{
+	struct egress *egress = &task->egress;
+
+	if (!egress->is_on || !egress->is_begun || egress->is_held == held)
+		return;
+	egress->is_held = held;
+	/* children that were not waited for: the numbers are still theirs */
+	(void)kill(egress->proxy.pid, held ? SIGSTOP : SIGCONT);
+	(void)kill(egress->dialer.pid, held ? SIGSTOP : SIGCONT);
+}
+
+static void drain(struct task *task)
+{
+	struct egress *egress = &task->egress;
+	uint64_t end = clock_monotonic_ns() + DRAIN_NS;
+
+	egress_hold(task, false);
+	while (egress->is_on && egress->open > 0) {
+		struct pollfd channels[] = { { .fd = egress->proxy.channel, .events = POLLIN },
+					     { .fd = egress->dialer.channel, .events = POLLIN } };
+		uint64_t now = clock_monotonic_ns();
+
+		if (now >= end || poll(channels, 2, (int)((end - now) / 1000000u) + 1) <= 0)
+			return;
+		if (channels[0].revents)
+			on_proxy(task, NULL, 0);
+		if (egress->is_on && channels[1].revents)
+			on_dialer(task, NULL, 0);
+	}
+}
+
+void egress_end(struct task *task)
+{
+	struct egress *egress = &task->egress;
+
+	if (egress->is_on && egress->is_begun) {
+		/* what was said so far, and the ends of what was killed */
+		on_proxy(task, NULL, 0);
+		if (egress->is_on)
+			on_dialer(task, NULL, 0);
+		drain(task);
+	}
+	task_timer_remove(task, &egress->patience);
+	shut(task);
+	fd_close(&egress->proxy_program);
+	fd_close(&egress->dialer_program);
+}

@@ -1,0 +1,64 @@
+/*
+ * The network of a task whose network is the policy's: the supervisor's side of bawn-proxy and
+ * bawn-dialer (net/edge.h).
+ *
+ * The box has handed its listeners out (struct box_capture). They are polled here, and nothing
+ * runs for a task that never connects; the first connection or name question starts both roles,
+ * which have the rules in sealed memfds. From then on the supervisor takes their word for what they
+ * do: it goes to the record, the result and the denials, and each message is checked first. A role
+ * that says what it must not, or dies, ends the other one and the task's network with it: whoever
+ * connects then is refused, and neither is started again.
+ *
+ * Questions: which program connects (connector.h), and what a person says (approval.h: deny where
+ * nobody can be asked).
+ */
+#pragma once
+
+#include "broker/task_loop.h"
+#include "ipc/role.h"
+#include "isolate/box.h"
+#include "trace/network.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct error;
+struct task;
+
+/* Records of flows that a task may have at once, and each second: a flood is counted beyond. */
+#define EGRESS_BURST 500u
+#define EGRESS_RATE 100u
+
+struct egress {
+	bool is_on;    /* the listeners are watched, or the roles run */
+	bool is_begun; /* the roles run */
+	bool is_ready[2];
+	bool is_held; /* frozen with the task */
+	struct role proxy, dialer;
+	int proxy_program, dialer_program; /* O_PATH, from before anything of the task ran */
+	struct task_watch first[2 + BOX_LIMIT_PORTS];
+	unsigned first_count;
+	struct task_watch from_proxy, from_dialer;
+	struct task_timer patience; /* for the roles to be in their jails */
+	uint64_t open; /* connections that were told to have begun, and not to have ended */
+	uint64_t room, room_ns; /* records that there is room for, as of then */
+	uint64_t left_out;	/* flows without a record since the last one with one */
+};
+
+#define EGRESS_OFF                             \
+	((struct egress){ .proxy = ROLE_NONE,  \
+			  .dialer = ROLE_NONE, \
+			  .proxy_program = -1, \
+			  .dialer_program = -1 })
+
+/* When the box stands. Does nothing where the policy gives no network. */
+int egress_begin(struct task *task, struct error *error) __attribute__((warn_unused_result));
+
+/* The roles stand with what they serve, and go on with it. */
+void egress_hold(struct task *task, bool held);
+
+/*
+ * Ends the roles, before anybody waits for all of our children. What ran in the box has been
+ * killed; the ends of its connections are waited for, a moment.
+ */
+void egress_end(struct task *task);

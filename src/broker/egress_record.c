@@ -1,0 +1,486 @@
+/*
+ * What the roles of a task's network say: checked, since both have to do with what the task sends,
+ * and made into records, rows of the result and denials.
+ */
+#include "broker/egress_internal.h"
+
+#include "base/clock.h"
+#include "broker/approval.h"
+#include "broker/connector.h"
+#include "broker/egress.h"
+#include "broker/task.h"
+#include "net/edge.h"
+#include "policy/egress.h"
+#include "policy/host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A host in brackets, a colon and a port. */
+#define TARGET_BYTES (HOST_NAME_BYTES + 12)
+
+/* Between a decision of the dialer's and our look at it. */
+#define CLOCK_SLACK_S 5
+
+static const char *const phases[EGRESS_PHASE_COUNT] = { "opened", "closed", "stopped" };
+static const char *const doors[EGRESS_DOOR_COUNT] = { "captured", "connect", "absolute", "socks",
+						      "lookup" };
+static const char *const verdicts[EGRESS_VERDICT_COUNT] = { "deny", "ask", "allow" };
+static const char *const outcomes[EGRESS_OUTCOME_COUNT] = { "done",	   "denied",	  "special",
+							    "no-name",	   "no-resolver", "refused",
+							    "unreachable", "timeout",	  "busy" };
+
+static const struct egress_policy *policy_of(const struct task *task)
+{
+	return &task->options.effective->policy.egress;
+}
+
+/* Text of ours or canonical text: printable, with its NUL inside of the room. */
+static bool is_text(const char *room, size_t bytes)
+{
+	const char *end = memchr(room, '\0', bytes);
+
+	for (; end && room < end; room++)
+		if (*room < 0x20 || *room > 0x7e)
+			return false;
+	return end != NULL;
+}
+
+/* "", or exactly what host_parse() makes of it. */
+static bool is_host(const char *text, size_t bytes, struct host *ret_host)
+{
+	const char *why;
+
+	*ret_host = (struct host){ .kind = HOST_NAME };
+	if (!is_text(text, bytes))
+		return false;
+	return !text[0] || (host_parse(text, strlen(text), ret_host, &why) == 0 &&
+			    strcmp(ret_host->name, text) == 0);
+}
+
+static bool is_address(const struct address *address)
+{
+	return address->family <= ADDRESS_V6;
+}
+
+static bool is_protocol(uint32_t protocol)
+{
+	return protocol == 0 || (protocol <= EGRESS_PROTOCOLS_ALL && !(protocol & (protocol - 1)));
+}
+
+static bool is_rule(const struct task *task, uint32_t rule)
+{
+	return rule == EGRESS_NO_RULE || rule < policy_of(task)->rule_count;
+}
+
+static void print_target(const struct host *host, uint16_t port, char text[static TARGET_BYTES])
+{
+	bool is_v6 = host->kind == HOST_ADDRESS && host->address.family == ADDRESS_V6;
+
+	text[0] = '\0';
+	if (host->name[0])
+		(void)snprintf(text, TARGET_BYTES, is_v6 ? "[%s]:%u" : "%s:%u", host->name, port);
+}
+
+/* Whose it is: of a run the one action; of a live task the only one, or that of its program. */
+static struct job *job_of(struct task *task, const struct sockets_end *here,
+			  const struct sockets_end *there)
+{
+	struct job *only = NULL;
+	struct connector connector;
+	bool is_several = false;
+
+	for (struct job *job = task->jobs; job; job = job->next) {
+		if (job->state < JOB_RUNNING)
+			continue;
+		is_several = is_several || only;
+		only = job;
+	}
+	if (!is_several)
+		return only;
+	if (!here || connector_find(&task->box, here, there, &connector) < 0)
+		return NULL;
+	for (struct job *job = task->jobs; job; job = job->next)
+		if (job->family && job->family == connector.family)
+			return job;
+	return NULL;
+}
+
+/* Whether there is room for one more record of a flow; else it is counted. */
+static bool has_room(struct egress *egress)
+{
+	uint64_t now = clock_monotonic_ns();
+	uint64_t more = (now - egress->room_ns) * EGRESS_RATE / 1000000000u;
+
+	if (more > 0) {
+		egress->room = egress->room + more > EGRESS_BURST ? EGRESS_BURST :
+								    egress->room + more;
+		egress->room_ns = now;
+	}
+	if (!egress->room) {
+		egress->left_out++;
+		return false;
+	}
+	egress->room--;
+	return true;
+}
+
+static void tell(struct task *task, struct job *job, enum event_type type, struct event *event)
+{
+	event->type = type;
+	if (job) {
+		job_tell(job, type, event);
+		return;
+	}
+	event->action = "";
+	/* what cannot be recorded must not go on */
+	if (task_emit(task, event) < 0)
+		task_kill(task);
+}
+
+static struct rule_ref rule_of(const struct task *task, uint32_t rule, const struct host *host,
+			       uint16_t port)
+{
+	const struct egress_question question = { .host = host,
+						  .port = port,
+						  .wall_s = clock_wall_ns() / 1000000000u };
+	struct egress_answer answer;
+
+	if (rule != EGRESS_NO_RULE)
+		return policy_of(task)->rules[rule].ref;
+	if (!host->name[0])
+		return rule_builtin(RULE_EGRESS_DEFAULT);
+	egress_decide(policy_of(task), &question, &answer);
+	/* it did not decide, as far as its proxy says */
+	answer.rule = NULL;
+	return egress_answer_rule(&answer);
+}
+
+static enum denial_kind kind_of(const struct task *task, const struct egress_flow *flow,
+				const struct rule_ref *rule)
+{
+	if (flow->outcome == EGRESS_SPECIAL || rule_is(rule, RULE_EGRESS_SPECIAL))
+		return DENIAL_NET_SPECIAL;
+	if (flow->rule == EGRESS_NO_RULE)
+		return flow->host[0] ? DENIAL_NET_HOST : DENIAL_NET_CONTENT;
+	return policy_of(task)->rules[flow->rule].verdict == EGRESS_ALLOW ? DENIAL_NET_CONTENT :
+									    DENIAL_NET_RULE;
+}
+
+/* Whether it was refused; what was allowed and could not be reached was not. */
+static bool is_denied(const struct egress_flow *flow)
+{
+	if (flow->phase != EGRESS_STOPPED || flow->door == EGRESS_LOOKUP)
+		return false;
+	return flow->verdict != EGRESS_ALLOW || flow->outcome == EGRESS_DONE ||
+	       flow->outcome == EGRESS_DENIED || flow->outcome == EGRESS_SPECIAL;
+}
+
+static void add_to_result(struct job *job, const struct egress_flow *flow,
+			  const struct rule_ref *rule)
+{
+	const char *verdict = is_denied(flow) ? "deny" : verdicts[flow->verdict];
+	uint64_t count = flow->repeated ? flow->repeated : 1;
+	struct network_target *target = job_target(job, flow->host, flow->port, verdict, rule);
+
+	if (!target)
+		return;
+	target->bytes_up += flow->bytes_up;
+	target->bytes_down += flow->bytes_down;
+	if (flow->protocol && !target->protocol)
+		target->protocol = egress_protocol_name(flow->protocol);
+	if (flow->phase != EGRESS_CLOSED)
+		target->count += count;
+	if (flow->phase == EGRESS_STOPPED && !is_denied(flow) && flow->door != EGRESS_LOOKUP)
+		target->failed += count;
+}
+
+static const char *or_null(const char *text)
+{
+	return text[0] ? text : NULL;
+}
+
+static void record_flow(struct task *task, struct job *job, const struct egress_flow *flow,
+			const struct rule_ref *rule, const char *target)
+{
+	struct egress *egress = &task->egress;
+	char address[ADDRESS_TEXT_BYTES] = "";
+	struct event event = {
+		.body.flow = { .phase = phases[flow->phase],
+			       .door = doors[flow->door],
+			       .verdict = is_denied(flow) ? "deny" : verdicts[flow->verdict],
+			       .protocol = flow->protocol ? egress_protocol_name(flow->protocol) :
+							    NULL,
+			       .outcome = flow->phase == EGRESS_STOPPED ? outcomes[flow->outcome] :
+									  NULL,
+			       .target = target,
+			       .host = or_null(flow->host),
+			       .method = or_null(flow->method),
+			       .path = or_null(flow->path),
+			       .reason = or_null(flow->reason),
+			       .rule = *rule,
+			       .port = flow->port,
+			       .status = flow->status,
+			       .connection = flow->id,
+			       .request = flow->request,
+			       .bytes_up = flow->bytes_up,
+			       .bytes_down = flow->bytes_down,
+			       .duration_ns = flow->duration_ns,
+			       .repeated = flow->repeated,
+			       .left_out = egress->left_out }
+	};
+
+	if (!has_room(egress))
+		return;
+	egress->left_out = 0;
+	if (flow->address.family != ADDRESS_NONE)
+		address_print(&flow->address, address);
+	event.body.flow.address = or_null(address);
+	tell(task, job, EVENT_NET_FLOW, &event);
+}
+
+static int hear_flow(struct task *task, const struct message *message, const char **ret_why)
+{
+	struct egress *egress = &task->egress;
+	struct egress_flow flow;
+	char target[TARGET_BYTES];
+	struct rule_ref rule;
+	struct host host;
+	struct job *job;
+
+	*ret_why = "it told of a connection in no form that there is";
+	if (message->length != sizeof(flow))
+		return -EBADMSG;
+	memcpy(&flow, message->bytes, sizeof(flow));
+	if (flow.phase >= EGRESS_PHASE_COUNT || flow.door >= EGRESS_DOOR_COUNT ||
+	    flow.verdict >= EGRESS_VERDICT_COUNT || flow.outcome >= EGRESS_OUTCOME_COUNT ||
+	    !is_rule(task, flow.rule) || !is_protocol(flow.protocol) ||
+	    !is_address(&flow.address) || !is_address(&flow.peer) ||
+	    !is_host(flow.host, sizeof(flow.host), &host) ||
+	    !is_text(flow.method, sizeof(flow.method)) || !is_text(flow.path, sizeof(flow.path)) ||
+	    !is_text(flow.reason, sizeof(flow.reason)))
+		return -EBADMSG;
+	*ret_why = "it told of the end of a connection that had not begun";
+	if (flow.phase == EGRESS_CLOSED && !egress->open)
+		return -EBADMSG;
+	egress->open += flow.phase == EGRESS_OPENED;
+	egress->open -= flow.phase == EGRESS_CLOSED;
+	rule = rule_of(task, flow.rule, &host, flow.port);
+	print_target(&host, flow.port, target);
+	job = job_of(task, NULL, NULL);
+	record_flow(task, job, &flow, &rule, target);
+	if (job)
+		add_to_result(job, &flow, &rule);
+	if (job && is_denied(&flow))
+		job_deny(job, kind_of(task, &flow, &rule), rule, target);
+	return 0;
+}
+
+static int reply(struct task *task, const struct egress_reply *answer, const char **ret_why)
+{
+	int result = message_send(task->egress.proxy.channel, EGRESS_REPLY, answer, sizeof(*answer),
+				  NULL, 0);
+
+	*ret_why = "it does not read its answers";
+	/* one that has just ended is heard of by its channel */
+	return result == -EPIPE ? 0 : result < 0 ? -EBADMSG : 0;
+}
+
+static void answer_who(struct task *task, const struct egress_question_message *question,
+		       struct egress_reply *answer)
+{
+	const struct sockets_end here = { question->peer, question->peer_port };
+	const struct sockets_end there = { question->local, question->local_port };
+	struct connector connector;
+
+	if (connector_find(&task->box, &here, &there, &connector) < 0)
+		return;
+	answer->yes = 1;
+	answer->tool_device = connector.device;
+	answer->tool_inode = connector.inode;
+	for (const struct job *job = task->jobs; job; job = job->next)
+		if (!task->options.live || (job->family && job->family == connector.family))
+			answer->action = job->number;
+}
+
+static void note_answer(const struct approval_request *request, enum approval_answer answer,
+			const char *why, void *context)
+{
+	(void)request;
+	(void)why;
+	*(enum approval_answer *)context = answer;
+}
+
+/* A person's word on a connection. Nobody can be asked: no. */
+static void answer_may(struct task *task, const struct egress_question_message *question,
+		       const struct host *host, struct egress_reply *answer)
+{
+	enum approval_answer said = APPROVAL_DENY;
+	char target[TARGET_BYTES];
+	struct approval_request request = { .verb = "net.connect",
+					    .target = target,
+					    .rule = policy_of(task)->rules[question->rule].ref,
+					    .reason = "a rule asks about this connection" };
+	uint64_t asked_ns = clock_monotonic_ns();
+	struct event event = { 0 };
+
+	print_target(host, question->port, target);
+	answer->yes = approval_ask(&request, 0, note_answer, &said) == 0 && said == APPROVAL_ONCE;
+	event.body.approval =
+		(struct event_approval){ .verb = request.verb,
+					 .target = target,
+					 .shown = target,
+					 .answer = answer->yes ? "allow" : "deny",
+					 .asked_ns = clock_monotonic_ns() - asked_ns };
+	if (has_room(&task->egress))
+		tell(task, job_of(task, NULL, NULL), EVENT_APPROVAL, &event);
+}
+
+static int hear_question(struct task *task, const struct message *message, const char **ret_why)
+{
+	struct egress_question_message question;
+	struct egress_reply answer = { 0 };
+	struct host host;
+
+	*ret_why = "it asked in no form that there is";
+	if (message->length != sizeof(question))
+		return -EBADMSG;
+	memcpy(&question, message->bytes, sizeof(question));
+	if (question.kind >= EGRESS_QUESTION_KIND_COUNT || !is_rule(task, question.rule) ||
+	    !is_protocol(question.protocol) || !is_address(&question.peer) ||
+	    !is_address(&question.local) || !is_host(question.host, sizeof(question.host), &host) ||
+	    !host.name[0] || !is_text(question.method, sizeof(question.method)) ||
+	    !is_text(question.path, sizeof(question.path)))
+		return -EBADMSG;
+	*ret_why = "it asked about a rule that does not ask";
+	if (question.kind == EGRESS_MAY &&
+	    (question.rule == EGRESS_NO_RULE ||
+	     policy_of(task)->rules[question.rule].verdict != EGRESS_ASK))
+		return -EBADMSG;
+	answer.id = question.id;
+	answer.kind = question.kind;
+	if (question.kind == EGRESS_WHO)
+		answer_who(task, &question, &answer);
+	else
+		answer_may(task, &question, &host, &answer);
+	return reply(task, &answer, ret_why);
+}
+
+static int hear_ready(bool *is_ready, const struct message *message, const char **ret_why)
+{
+	*ret_why = "it said twice that it is ready";
+	if (*is_ready || message->length != 0)
+		return -EBADMSG;
+	*is_ready = true;
+	return 0;
+}
+
+int egress_hear_proxy(struct task *task, const struct message *message, const char **ret_why)
+{
+	struct egress *egress = &task->egress;
+
+	if (message->type == EGRESS_READY)
+		return hear_ready(&egress->is_ready[0], message, ret_why);
+	*ret_why = "it spoke before it was in its jail";
+	if (!egress->is_ready[0])
+		return -EBADMSG;
+	if (message->type == EGRESS_FLOW)
+		return hear_flow(task, message, ret_why);
+	if (message->type == EGRESS_QUESTION)
+		return hear_question(task, message, ret_why);
+	*ret_why = "it sent a message that is not its own";
+	return -EBADMSG;
+}
+
+/* By our own copy of the rules: nothing more has to be known for this no. */
+static bool is_forbidden(const struct task *task, const struct host *host, uint16_t port,
+			 uint64_t wall_s)
+{
+	const struct egress_question question = { .host = host, .port = port, .wall_s = wall_s };
+	struct egress_answer answer;
+
+	egress_decide(policy_of(task), &question, &answer);
+	return answer.verdict == EGRESS_DENY && !answer.needs;
+}
+
+static void record_dial(struct task *task, const struct egress_tried *tried,
+			const struct host *host)
+{
+	char texts[EGRESS_LIMIT_ADDRESSES][ADDRESS_TEXT_BYTES], target[TARGET_BYTES];
+	const char *addresses[EGRESS_LIMIT_ADDRESSES + 1] = { NULL };
+	struct event event = { .body.dial = { .target = target,
+					      .host = host->name,
+					      .outcome = outcomes[tried->outcome],
+					      .port = tried->port,
+					      .address_count = tried->address_count,
+					      .addresses = addresses,
+					      .resolve_ns = tried->resolve_ns,
+					      .connect_ns = tried->connect_ns } };
+
+	if (!has_room(&task->egress))
+		return;
+	print_target(host, tried->port, target);
+	for (uint32_t i = 0; i < tried->tried_count; i++) {
+		address_print(&tried->addresses[i], texts[i]);
+		addresses[i] = texts[i];
+	}
+	tell(task, job_of(task, NULL, NULL), EVENT_NET_DIAL, &event);
+}
+
+static int hear_tried(struct task *task, const struct message *message, const char **ret_why)
+{
+	struct egress_tried tried;
+	uint64_t now_s, then_s;
+	struct host host;
+
+	*ret_why = "it told of a dial in no form that there is";
+	if (message->length != sizeof(tried))
+		return -EBADMSG;
+	memcpy(&tried, message->bytes, sizeof(tried));
+	if (tried.outcome >= EGRESS_OUTCOME_COUNT || tried.tried_count > EGRESS_LIMIT_ADDRESSES ||
+	    !is_host(tried.host, sizeof(tried.host), &host) || !host.name[0])
+		return -EBADMSG;
+	for (uint32_t i = 0; i < tried.tried_count; i++)
+		if (!is_address(&tried.addresses[i]) || tried.addresses[i].family == ADDRESS_NONE)
+			return -EBADMSG;
+	*ret_why = "it dialled what no rule allows";
+	now_s = clock_wall_ns() / 1000000000u;
+	/* a rule may have ended, or begun, since the dialer asked */
+	then_s = now_s - (tried.resolve_ns + tried.connect_ns) / 1000000000u - CLOCK_SLACK_S;
+	if (tried.outcome != EGRESS_DENIED && is_forbidden(task, &host, tried.port, now_s) &&
+	    is_forbidden(task, &host, tried.port, then_s))
+		return -EBADMSG;
+	record_dial(task, &tried, &host);
+	return 0;
+}
+
+int egress_hear_dialer(struct task *task, const struct message *message, const char **ret_why)
+{
+	struct egress *egress = &task->egress;
+
+	if (message->type == EGRESS_READY)
+		return hear_ready(&egress->is_ready[1], message, ret_why);
+	*ret_why = "it spoke before it was in its jail";
+	if (!egress->is_ready[1])
+		return -EBADMSG;
+	if (message->type == EGRESS_TRIED)
+		return hear_tried(task, message, ret_why);
+	*ret_why = "it sent a message that is not its own";
+	return -EBADMSG;
+}
+
+void egress_tell_alarm(struct task *task, const char *role, const char *what)
+{
+	struct event event = { .type = EVENT_NET_ALARM,
+			       .action = "",
+			       .body.alarm = { .role = role,
+					       .what = what,
+					       .done = "the task has no network any more" } };
+
+	if (task_emit(task, &event) < 0)
+		task_kill(task);
+	for (struct job *job = task->jobs; job; job = job->next)
+		if (job->state == JOB_RUNNING || job->state == JOB_ENDED)
+			job_deny(job, DENIAL_NET_DOWN, rule_builtin(RULE_EGRESS_DEFAULT), role);
+}

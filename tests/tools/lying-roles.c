@@ -1,0 +1,196 @@
+/*
+ * bawn-proxy and bawn-dialer that were taken over (tests/run/test_egress_roles.py), in one program
+ * that is the one it is started as. Never installed. What the proxy does is said by the port that
+ * a connection was meant for:
+ *
+ *   1001  a message that nobody knows       1007  a lookup's host that is none
+ *   1002  a flow that is too short          1008  a question about a rule that does not ask
+ *   1003  ends                              1009  questions, and no look at the answers
+ *   1004  dies of a fault                   1010  an end without a beginning
+ *   1005  flows without end                 1011  a descriptor with a flow
+ *   1006  an enumerator out of range        1012  the dialer dials what no rule allows
+ *   1013  the dialer ends                   1014  who connects: the answer goes to the client
+ *   else  a denial, and the connection is reset
+ */
+#include "ipc/message.h"
+#include "ipc/role.h"
+#include "net/edge.h"
+#include "policy/egress.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TYPE_NOBODY_KNOWS 77
+#define FLOOD 100000
+
+static int tell(unsigned type, const void *bytes, size_t length)
+{
+	return message_send(ROLE_CHANNEL, type, bytes, length, NULL, 0);
+}
+
+static struct address address_of(const struct sockaddr_in6 *end)
+{
+	struct address address = { .family = ADDRESS_V6 };
+
+	if (IN6_IS_ADDR_V4MAPPED(&end->sin6_addr)) {
+		address.family = ADDRESS_V4;
+		memcpy(address.bytes, &end->sin6_addr.s6_addr[12], 4);
+	} else {
+		memcpy(address.bytes, &end->sin6_addr, 16);
+	}
+	return address;
+}
+
+static struct egress_flow flow_to(uint16_t port)
+{
+	struct egress_flow flow = { .id = 1,
+				    .phase = EGRESS_STOPPED,
+				    .verdict = EGRESS_DENY,
+				    .rule = EGRESS_NO_RULE,
+				    .port = port };
+
+	(void)snprintf(flow.host, sizeof(flow.host), "denied.example");
+	(void)snprintf(flow.reason, sizeof(flow.reason), "said by a stub");
+	return flow;
+}
+
+static void flood(unsigned type, const void *bytes, size_t length)
+{
+	for (unsigned i = 0; i < FLOOD; i++)
+		if (tell(type, bytes, length) < 0)
+			return;
+}
+
+static void ask_who(int fd, struct egress_question_message *question)
+{
+	struct message message;
+	struct egress_reply reply;
+	char text[128];
+
+	if (tell(EGRESS_QUESTION, question, sizeof(*question)) < 0 ||
+	    message_receive(ROLE_CHANNEL, &message) < 0 || message.type != EGRESS_REPLY)
+		return;
+	memcpy(&reply, message.bytes, sizeof(reply));
+	(void)snprintf(text, sizeof(text), "%u %u %llu %llu\n", reply.yes, reply.action,
+		       (unsigned long long)reply.tool_device, (unsigned long long)reply.tool_inode);
+	(void)send(fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
+static void lie(uint16_t port, int fd, struct egress_question_message *question)
+{
+	struct egress_flow flow = flow_to(port);
+
+	switch (port) {
+	case 1001:
+		(void)tell(TYPE_NOBODY_KNOWS, "", 0);
+		break;
+	case 1002:
+		(void)tell(EGRESS_FLOW, &flow, sizeof(flow) - 1);
+		break;
+	case 1003:
+		_exit(0);
+	case 1004:
+		*(volatile int *)0 = 0;
+		break;
+	case 1005:
+		flood(EGRESS_FLOW, &flow, sizeof(flow));
+		break;
+	case 1006:
+		flow.outcome = EGRESS_OUTCOME_COUNT;
+		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
+		break;
+	case 1007:
+		(void)snprintf(flow.host, sizeof(flow.host), "Not\x1b[31mcanonical");
+		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
+		break;
+	case 1008:
+		question->kind = EGRESS_MAY;
+		question->rule = EGRESS_NO_RULE;
+		(void)tell(EGRESS_QUESTION, question, sizeof(*question));
+		break;
+	case 1009:
+		flood(EGRESS_QUESTION, question, sizeof(*question));
+		break;
+	case 1010:
+		flow.phase = EGRESS_CLOSED;
+		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
+		break;
+	case 1011:
+		(void)message_send(ROLE_CHANNEL, EGRESS_FLOW, &flow, sizeof(flow), &fd, 1);
+		break;
+	case 1012:
+	case 1013:
+		(void)message_send(EGRESS_FD_PEER, EGRESS_DIAL, &port, sizeof(port), NULL, 0);
+		break;
+	case 1014:
+		ask_who(fd, question);
+		break;
+	default:
+		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
+		break;
+	}
+}
+
+static void be_proxy(void)
+{
+	for (;;) {
+		struct egress_question_message question = { .id = 7, .rule = EGRESS_NO_RULE };
+		struct pollfd wait[] = { { .fd = EGRESS_FD_TCP, .events = POLLIN },
+					 { .fd = ROLE_CHANNEL, .events = 0 } };
+		struct sockaddr_in6 there = { 0 }, here = { 0 };
+		socklen_t length = sizeof(there);
+		const struct linger reset = { .l_onoff = 1 };
+		int fd;
+
+		if (poll(wait, 2, -1) < 0 || wait[1].revents)
+			_exit(0);
+		fd = accept4(EGRESS_FD_TCP, (struct sockaddr *)&there, &length, SOCK_CLOEXEC);
+		length = sizeof(here);
+		if (fd < 0 || getsockname(fd, (struct sockaddr *)&here, &length) < 0)
+			continue;
+		question.peer = address_of(&there);
+		question.peer_port = ntohs(there.sin6_port);
+		question.local = address_of(&here);
+		question.local_port = question.port = ntohs(here.sin6_port);
+		(void)snprintf(question.host, sizeof(question.host), "denied.example");
+		lie(question.port, fd, &question);
+		if (question.port != 1014)
+			(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		(void)close(fd);
+	}
+}
+
+static void be_dialer(void)
+{
+	struct message message;
+
+	while (message_receive(EGRESS_FD_PEER, &message) == 0) {
+		struct egress_tried tried = { .port = 443, .outcome = EGRESS_REFUSED };
+		uint16_t port;
+
+		memcpy(&port, message.bytes, sizeof(port));
+		if (port == 1013)
+			_exit(0);
+		(void)snprintf(tried.host, sizeof(tried.host), "never.example");
+		(void)tell(EGRESS_TRIED, &tried, sizeof(tried));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (argc != 1 || tell(EGRESS_READY, NULL, 0) < 0)
+		return 1;
+	if (strstr(argv[0], "dialer"))
+		be_dialer();
+	else
+		be_proxy();
+	return 0;
+}
