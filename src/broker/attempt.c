@@ -67,6 +67,11 @@ static const struct {
 	[ATTEMPT_LOOPBACK] = { attempt_loopback, 0 },
 	[ATTEMPT_LISTENER] = { attempt_listener, 3 },
 	[ATTEMPT_INTERFACES] = { attempt_interfaces, 0 },
+	[ATTEMPT_CAPTURED] = { attempt_captured, 3 },
+	[ATTEMPT_DOOR] = { attempt_door, 2 },
+	[ATTEMPT_NAME] = { attempt_name, 2 },
+	[ATTEMPT_NAMESERVER] = { attempt_nameserver, 1 },
+	[ATTEMPT_CHANGE_NETWORK] = { attempt_change_network, 1 },
 	[ATTEMPT_ABSTRACT] = { attempt_abstract, 1 },
 	[ATTEMPT_NAMESPACE] = { attempt_namespace, 2 },
 	[ATTEMPT_IDENTITY] = { attempt_identity, 2 },
@@ -394,7 +399,7 @@ static int parse_address(const char *text, const char *port, union address *ret_
 }
 
 /* Connects within the limit; -ETIMEDOUT beyond it. The descriptor is the caller's. */
-static int connect_to(const char *text, const char *port, int type, int *ret_fd)
+int attempt_connect_to(const char *text, const char *port, int type, int *ret_fd)
 {
 	union address address = { 0 };
 	socklen_t length = sizeof(int);
@@ -426,8 +431,8 @@ static int attempt_connect(char *const *arguments)
 {
 	bool datagram = strcmp(arguments[2], "udp") == 0;
 	int CLEANUP_FD fd = -1;
-	int result =
-		connect_to(arguments[0], arguments[1], datagram ? SOCK_DGRAM : SOCK_STREAM, &fd);
+	int result = attempt_connect_to(arguments[0], arguments[1],
+					datagram ? SOCK_DGRAM : SOCK_STREAM, &fd);
 
 	if (result == 0 && datagram && send(fd, "x", 1, MSG_NOSIGNAL) < 0)
 		result = -errno;
@@ -448,13 +453,13 @@ static int attempt_loopback(char *const *arguments)
 	if (getsockname(listener, &address.any, &length) < 0)
 		return -errno;
 	(void)snprintf(port, sizeof(port), "%u", ntohs(address.v4.sin_port));
-	return connect_to("127.0.0.1", port, SOCK_STREAM, &fd);
+	return attempt_connect_to("127.0.0.1", port, SOCK_STREAM, &fd);
 }
 
 static int attempt_listener(char *const *arguments)
 {
 	int CLEANUP_FD fd = -1;
-	int result = connect_to(arguments[0], arguments[1], SOCK_STREAM, &fd);
+	int result = attempt_connect_to(arguments[0], arguments[1], SOCK_STREAM, &fd);
 
 	if (result == 0 && send(fd, arguments[2], strlen(arguments[2]), MSG_NOSIGNAL) < 0)
 		result = -errno;

@@ -9,6 +9,13 @@ typedef int attempt_function(char *const *arguments);
 /* Runs a part in a child of its own, which it may change beyond repair. */
 int attempt_in_child(attempt_function *function, char *const *arguments);
 
+/* Connects within the limit; -ETIMEDOUT beyond it. The descriptor is the caller's. */
+int attempt_connect_to(const char *text, const char *port, int type, int *ret_fd);
+
+/* Of a network that is the policy's, attempt_network.c. */
+attempt_function attempt_captured, attempt_door, attempt_name, attempt_nameserver,
+	attempt_change_network;
+
 /* Calls of the kernel, attempt_kernel.c. */
 attempt_function attempt_io_uring, attempt_bpf, attempt_perf, attempt_userfaultfd, attempt_keyctl,
 	attempt_socket, attempt_ptrace, attempt_unshare, attempt_mount, attempt_setns, attempt_x32,

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -9,6 +10,7 @@
 #include "ipc/role.h"
 #include "isolate/box.h"
 #include "kernel/network.h"
+#include "policy/place.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -42,6 +44,7 @@ enum answers {
 	ANSWERS_CLOSED,
 	ANSWERS_CALL,
 	ANSWERS_NETWORK,
+	ANSWERS_CAPTURED,
 	ANSWERS_LANDLOCK
 };
 
@@ -416,17 +419,97 @@ static void add_connect(struct maker *maker, const char *address, const char *po
 	row->shown = 3;
 }
 
+static void add_no_egress(struct maker *maker)
+{
+	add_connect(maker, "192.0.2.1", "443", "tcp");
+	add_connect(maker, "2001:db8::1", "443", "tcp");
+	add_connect(maker, "198.51.100.1", "53", "udp");
+	add_connect(maker, "169.254.169.254", "80", "tcp");
+}
+
+/* Whether the rules themselves say no, whatever the connection then carries. */
+static bool is_forbidden(const struct maker *maker, const char *host, unsigned port)
+{
+	struct egress_question question = { .port = (uint16_t)port,
+					    .wall_s = clock_wall_ns() / 1000000000u };
+	struct egress_answer answer;
+	struct host parsed;
+	const char *why;
+
+	if (host_parse(host, strlen(host), &parsed, &why) < 0)
+		return true;
+	question.host = &parsed;
+	egress_decide(&maker->effective->policy.egress, &question, &answer);
+	return answer.verdict == EGRESS_DENY && !answer.needs;
+}
+
+static void add_captured(struct maker *maker, enum attempt attempt, const char *host, unsigned port,
+			 const char *how)
+{
+	struct battery_row *row;
+
+	if (!is_forbidden(maker, host, port))
+		return;
+	row = add_one(maker, attempt, host);
+	give(maker, row, number(maker, port));
+	row->shown = 2;
+	if (how)
+		give(maker, row, how);
+}
+
+/* In a network that is the policy's: what no rule allows ends in the box, however it is named. */
+static void add_egress(struct maker *maker)
+{
+	static const struct {
+		const char *address;
+		unsigned port;
+	} literals[] = {
+		{ "192.0.2.1", 443 },
+		{ "2001:db8::1", 443 },
+		{ "8.8.8.8", 53 },
+		{ "169.254.169.254", 80 },
+		{ "10.0.0.1", 443 },
+		{ "192.168.0.1", 80 },
+		{ "fd00:ec2::254", 80 },
+		{ "100.64.0.1", 22 },
+		/* what stands for a name, and for none yet */
+		{ "198.19.200.200", 443 },
+		{ "fd77::c613:c8c8", 443 },
+	};
+	static const char *const servers[] = { PLACE_NAMESERVER_TEXT, "8.8.8.8", "1.1.1.1" };
+	const char *stranger = arena_format(maker->arena, "%s.invalid", maker->decoys->token);
+
+	for (size_t i = 0; i < sizeof(literals) / sizeof(literals[0]); i++)
+		add_captured(maker, ATTEMPT_CAPTURED, literals[i].address, literals[i].port,
+			     "open");
+	add_captured(maker, ATTEMPT_CAPTURED, "192.0.2.1", 443, "fast");
+	add_connect(maker, "198.51.100.1", "443", "udp");
+	add_connect(maker, "2001:db8::1", "123", "udp");
+	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
+		(void)add_one(maker, ATTEMPT_NAMESERVER, servers[i]);
+	if (!stranger)
+		return;
+	add_captured(maker, ATTEMPT_NAME, stranger, 80, NULL);
+	add_captured(maker, ATTEMPT_NAME, stranger, 443, NULL);
+	add_captured(maker, ATTEMPT_NAME, "metadata.google.internal", 80, NULL);
+	add_captured(maker, ATTEMPT_DOOR, stranger, 443, NULL);
+	add_captured(maker, ATTEMPT_DOOR, "127.0.0.1", maker->decoys->port, NULL);
+	add_captured(maker, ATTEMPT_DOOR, "169.254.169.254", 80, NULL);
+}
+
 static void add_network(struct maker *maker)
 {
 	const struct policy *policy = &maker->effective->policy;
 
 	(void)add(maker, ATTEMPT_INTERFACES);
 	(void)add(maker, ATTEMPT_LOOPBACK);
-	add_connect(maker, "192.0.2.1", "443", "tcp");
-	add_connect(maker, "2001:db8::1", "443", "tcp");
-	add_connect(maker, "198.51.100.1", "53", "udp");
-	add_connect(maker, "169.254.169.254", "80", "tcp");
+	if (policy->egress.mode == EGRESS_POLICY)
+		add_egress(maker);
+	else
+		add_no_egress(maker);
 	add_connect(maker, "127.0.0.1", number(maker, maker->decoys->port), "tcp");
+	(void)add_one(maker, ATTEMPT_CHANGE_NETWORK,
+		      policy->flags & POLICY_NESTED_USERNS ? "nested" : "plain");
 	(void)add_one(maker, ATTEMPT_ABSTRACT, maker->decoys->token);
 	add_sockets(maker);
 	for (size_t i = 0; i < policy->listener_count; i++) {
@@ -552,6 +635,7 @@ static void add_calls(struct maker *maker)
 		{ "AF_KEY", "15", "3", "2" },
 		{ "AF_BLUETOOTH", "31", "3", "0" },
 		{ "raw IP", "2", "3", "1" },
+		{ "ping", "2", "2", "1" },
 		{ "MPTCP", "2", "1", "262" },
 		{ "UDPLITE", "2", "2", "136" },
 		{ "netlink generic", "16", "3", "16" },
@@ -648,6 +732,7 @@ static bool is_answer(enum answers answers, int code)
 		[ANSWERS_CALL] = { EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT, ESOCKTNOSUPPORT },
 		[ANSWERS_NETWORK] = { ENETUNREACH, EHOSTUNREACH, ECONNREFUSED, EADDRNOTAVAIL, EPERM,
 				      EACCES },
+		[ANSWERS_CAPTURED] = { ECONNRESET, ECONNREFUSED, EPIPE, ECONNABORTED },
 		[ANSWERS_LANDLOCK] = { EACCES, EPERM },
 	};
 
@@ -703,6 +788,22 @@ static void judge_listeners(struct battery *battery, const int *listeners, size_
 			continue;
 		row->passed = false;
 		row->outcome = "nothing arrived outside";
+	}
+}
+
+/* Nobody may have come to the listener that stands on the host's own loopback. */
+static void judge_decoy(struct battery *battery, const struct decoys *decoys)
+{
+	struct pollfd visitor = { .fd = decoys->listener_fd, .events = POLLIN };
+	bool was_reached = poll(&visitor, 1, 0) == 1;
+
+	for (size_t i = 0; i < battery->count && was_reached; i++) {
+		struct battery_row *row = &battery->rows[i];
+
+		if (row->attempt != ATTEMPT_DOOR && row->attempt != ATTEMPT_CONNECT)
+			continue;
+		row->passed = false;
+		row->outcome = "somebody came to the host's loopback";
 	}
 }
 
@@ -807,6 +908,7 @@ static int attempt_all(struct maker *maker, const struct effective *enforced,
 		for (size_t i = 0; i < maker->battery.count; i++)
 			judge(&maker->battery.rows[i], maker->arena);
 		judge_listeners(&maker->battery, kept.listeners, kept.count, maker->decoys->token);
+		judge_decoy(&maker->battery, maker->decoys);
 		add_layers(maker, &result);
 	}
 	for (size_t i = 0; i < kept.count; i++)
