@@ -97,7 +97,7 @@ static void lie(uint16_t port, int fd, struct egress_question_message *question)
 	case 1003:
 		_exit(0);
 	case 1004:
-		*(volatile int *)0 = 0;
+		*(volatile int *)NULL = 0;
 		break;
 	case 1005:
 		flood(EGRESS_FLOW, &flow, sizeof(flow));

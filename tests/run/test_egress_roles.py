@@ -1,0 +1,243 @@
+"""
+The supervisor's side of a task's network, with roles that lie (tests/tools/lying-roles.c): whatever
+a role that was taken over says, dies of or leaves out, the task goes on without a network, it is on
+record, and nothing is started again.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from boxed import BAWN, LIMIT_S, Place, eventually, place, select_ready  # noqa: F401
+from test_trace_run import chains
+
+BUILD = os.path.dirname(BAWN)
+ROLES = ("bawn-proxy", "bawn-dialer")
+ALLOW = ["--allow-host", "allowed.example:443"]
+
+
+@pytest.fixture(name="lying", scope="module")
+def _lying(tmp_path_factory):
+    """A bawn with roles of ours beside it."""
+    home = tmp_path_factory.mktemp("lying")
+    for name in ("bawn", "bawn-parse", "bawn-sign", "bawn-pack", "bawn-scope", "bawn-probe"):
+        shutil.copy(os.path.join(BUILD, name), home / name)
+    for name in ROLES:
+        shutil.copy(os.path.join(BUILD, "bawn-lying-roles"), home / name)
+    return home
+
+
+def run(place, lying, script, *options, **keywords):
+    argv = [lying / "bawn", "run", *place.options, *ALLOW, "--json", *options, "--", "bash", "-c",
+            script]
+    return subprocess.run(argv, cwd=place.work, stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=LIMIT_S, check=False, **keywords)
+
+
+def result_of(ran):
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def chain_of(place):
+    chain, = chains(place).values()
+    return chain
+
+
+# Connects, and waits for what becomes of it; then again: there is nobody any more.
+SCRIPT = """
+go() {{ (exec 3<>/dev/tcp/1.2.3.4/$1 || exit 7; timeout 10 cat <&3) 2>/dev/null; }}
+go {port}
+for i in 1 2 3 4 5 6 7 8 9 10; do go 443; [ $? = 7 ] && exit 0; sleep 0.1; done
+exit 9
+"""
+
+
+@pytest.mark.parametrize("port, role", [
+    (1001, "bawn-proxy"), (1002, "bawn-proxy"), (1003, "bawn-proxy"), (1004, "bawn-proxy"),
+    (1006, "bawn-proxy"), (1007, "bawn-proxy"), (1008, "bawn-proxy"), (1009, "bawn-proxy"),
+    (1010, "bawn-proxy"), (1011, "bawn-proxy"), (1012, "bawn-dialer"), (1013, "bawn-dialer"),
+])
+def test_lie_ends_the_network(place, lying, port, role):
+    ran = run(place, lying, SCRIPT.format(port=port))
+    assert ran.returncode == 0, ran
+    codes = [denial["code"] for denial in result_of(ran)["denials"]]
+    assert "net.down" in codes, ran
+    alarms = [record["body"] for record in chain_of(place) if record["type"] == "net.alarm"]
+    assert [alarm["role"] for alarm in alarms] == [role]
+    assert not (set(ROLES) & running()), "a role was left, or started again"
+    place.assert_nothing_left()
+
+
+def running():
+    found = set()
+    for pid in os.listdir("/proc"):
+        if pid.isdigit():
+            try:
+                with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                    name = file.read().strip()
+                if os.stat(f"/proc/{pid}").st_uid == os.geteuid():
+                    found.add(name)
+            except OSError:
+                pass
+    return found
+
+
+def test_flood_is_counted(place, lying):
+    """100,000 flows cost the record some hundred lines, and the supervisor nothing else."""
+    ran = run(place, lying, SCRIPT.format(port=1005).replace("exit 9", "exit 0"))
+    assert ran.returncode == 0, ran
+    flows = [record["body"] for record in chain_of(place) if record["type"] == "net.flow"]
+    assert 0 < len(flows) < 5000
+    assert sum(flow["left_out"] for flow in flows) + len(flows) > 10000
+    targets = result_of(ran)["network"]["targets"]
+    assert max(target["count"] for target in targets) > 10000
+
+
+def test_denial_names_the_way(place, lying):
+    ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/443; cat <&3; exit 3")
+    denial, = result_of(ran)["denials"]
+    assert (denial["code"], denial["object"], denial["evidence"]) == (
+        "net.host", "denied.example:443", "measured")
+    assert denial["remedy"] == "--allow-host denied.example:443"
+    target, = result_of(ran)["network"]["targets"]
+    assert (target["host"], target["port"], target["verdict"], target["count"]) == (
+        "denied.example", 443, "deny", 1)
+
+
+def test_who_connects(place, lying):
+    """The program that has the socket, and no word where two programs have it."""
+    ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/1014; cat <&3")
+    known, action, device, inode = map(int, ran.stdout.splitlines()[0].split())
+    bash = os.stat(shutil.which("bash"))
+    # bash has the socket, and so has cat
+    assert (known, action, inode) == (0, 0, 0)
+    ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/1014; read -r line <&3; echo $line")
+    known, action, device, inode = map(int, ran.stdout.splitlines()[0].split())
+    assert (known, action, device, inode) == (1, 1, bash.st_dev, bash.st_ino)
+
+
+def test_nothing_runs_without_a_connection(place, lying):
+    """Nor does the box's own loopback start anything."""
+    script = ("python3 -c 'import socket\ns=socket.socket();s.bind((\"127.0.0.1\",0));s.listen()\n"
+              "c=socket.create_connection(s.getsockname());print(1)'; echo ready; sleep 60")
+    child = subprocess.Popen([lying / "bawn", "run", *place.options, *ALLOW, "--", "bash", "-c",
+                              script], cwd=place.work, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE)
+    assert child.stdout.readline() == b"1\n"
+    assert child.stdout.readline() == b"ready\n"
+    names = children(child.pid)
+    child.send_signal(signal.SIGTERM)
+    child.wait(LIMIT_S)
+    child.stdout.close()
+    assert not set(ROLES) & set(names)
+
+
+def children(pid):
+    names = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", "rb") as file:
+                stat = file.read().decode()
+        except OSError:
+            continue
+        name, _, rest = stat.partition("(")[2].rpartition(")")
+        if int(rest.split()[1]) == pid:
+            names[name] = int(entry)
+    return names
+
+
+def start(place, lying, script):
+    return subprocess.Popen([lying / "bawn", "run", *place.options, *ALLOW, "--json", "--", "bash",
+                             "-c", script], cwd=place.work, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_killed_role(place, lying, role):
+    """One of them dies: both go, and who connects is refused."""
+    child = start(place, lying, """
+        exec 3<>/dev/tcp/1.2.3.4/443; cat <&3 2>/dev/null; echo ready
+        until ! (exec 3<>/dev/tcp/1.2.3.4/443) 2>/dev/null; do sleep 0.05; done; echo refused""")
+    try:
+        assert select_ready(child) == b"ready\n"
+        roles = children(child.pid)
+        assert set(ROLES) <= set(roles)
+        os.kill(roles[role], signal.SIGKILL)
+        out, _ = child.communicate(timeout=LIMIT_S)
+    finally:
+        child.kill()
+    assert b"refused" in out
+    assert not {name: pid for name, pid in roles.items() if name in ROLES
+                and os.path.exists(f"/proc/{pid}")}
+    place.assert_nothing_left()
+
+
+def ends_of(pid):
+    """What a process has open, without what leads nowhere."""
+    found = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+        except FileNotFoundError:
+            pass
+    return {number: text for number, text in found.items() if text != "/dev/null"
+            and not text.startswith("/memfd:bawn-config")}
+
+
+def test_edges(place, lying):
+    """Each process of ours has its own edges, and nothing of the box's processes any of them."""
+    child = start(place, lying, """
+        exec 3<>/dev/tcp/1.2.3.4/443; cat <&3 2>/dev/null; exec 3<&-; echo ready; sleep 60""")
+    try:
+        assert select_ready(child) == b"ready\n"
+        pids = children(child.pid)
+        proxy, dialer = ends_of(pids["bawn-proxy"]), ends_of(pids["bawn-dialer"])
+        inside = {}
+        for name, pid in pids.items():
+            if name not in ROLES:
+                inside |= ends_of(pid)
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    # besides its configuration: the supervisor, the peer, and of the proxy the listeners
+    assert set(proxy) == {4, 5, 6, 7} and set(dialer) == {4, 5}
+    assert all(text.startswith("socket:") for text in [*proxy.values(), *dialer.values()])
+    shared = set(proxy.values()) & set(dialer.values())
+    assert not shared, "a descriptor is in both"
+    assert not (set(proxy.values()) | set(dialer.values())) & set(inside.values())
+
+
+def test_freeze_holds_the_roles(place, lying):
+    child = start(place, lying, """
+        exec 3<>/dev/tcp/1.2.3.4/443; cat <&3 2>/dev/null; echo ready; sleep 60""")
+    try:
+        assert select_ready(child) == b"ready\n"
+        pids = {pid for name, pid in children(child.pid).items() if name in ROLES}
+        task = next((place.state / "tasks").iterdir()).name
+
+        def verb(word):
+            return subprocess.run([lying / "bawn", word, *place.options, task],
+                                  capture_output=True, timeout=LIMIT_S, check=False)
+        # a young action has no control socket
+        assert eventually(lambda: verb("freeze").returncode == 0)
+        assert eventually(lambda: states(pids) == {"T"})
+        assert verb("thaw").returncode == 0
+        assert eventually(lambda: not states(pids) & {"T"})
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def states(pids):
+    found = set()
+    for pid in pids:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            found.add(file.read().rpartition(b")")[2].split()[0].decode())
+    return found
