@@ -12,12 +12,7 @@
 
 struct arena;
 struct error;
-<<<<<<< HEAD
 struct caller;
-=======
-struct host;
-struct outline;
->>>>>>> dd260fb (policy: settings of Claude Code, Gemini CLI and srt as a policy)
 
 struct policy_file {
 	struct document document;
