@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "policy/compare.h"
+#include "policy/egress_compile.h"
 
 #include <errno.h>
 #include <string.h>
@@ -320,6 +321,9 @@ static int check_locks(struct binder *binder)
 		if (lock)
 			return refuse_locked(binder, given->paths[i].flag, lock);
 	}
+	lock = given->host_count ? document_lock(document, DOCUMENT_NET_ALLOW) : NULL;
+	if (lock)
+		return refuse_locked(binder, "--allow-host", lock);
 	for (size_t i = 0; i < given->environment_count; i++) {
 		lock = document_lock(document, strchr(given->environment[i], '=') ? DOCUMENT_SET :
 										    DOCUMENT_PASS);
@@ -386,7 +390,12 @@ int binding_make(const struct caller *host, int state_fd, const struct request *
 					    &faults, error);
 	if (result == 0)
 		result = check_locks(&binder);
-	return result == 0 ? apply_all(&binder) : result;
+	if (result == 0)
+		result = apply_all(&binder);
+	if (result == 0)
+		result = egress_compile(&ret_binding->layers.document, arena,
+					&ret_binding->request.egress, error);
+	return result;
 }
 
 static bool lies_in(const struct policy_file *file, const char *path)

@@ -9,6 +9,7 @@
 #include "broker/approval.h"
 #include "broker/battery.h"
 #include "broker/binding.h"
+#include "broker/egress_request.h"
 #include "broker/runtime.h"
 #include "broker/staging.h"
 #include "broker/summary.h"
@@ -613,6 +614,8 @@ static int fill_policy(struct maker *maker)
 	add_limit_rules(maker);
 	set_identity(maker);
 	result = set_limits(maker);
+	if (result == 0)
+		result = egress_request(maker->request, arena, &policy->egress, maker->error);
 	if (result < 0)
 		return result;
 	result = system_view(&effective->host, arena, policy, maker->error);

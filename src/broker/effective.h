@@ -65,7 +65,16 @@ struct request {
 	const char *widening; /* the first flag that widens, NULL where there is none */
 	struct policy_listener listeners[POLICY_LIMIT_LISTENERS]; /* verify's */
 	size_t listener_count;
-	const char *probe; /* verify's program, shown at BATTERY_PROGRAM; else NULL */
+	struct egress_rule *hosts; /* --allow-host */
+	size_t host_count;
+	const char *purpose;   /* --purpose; NULL: none */
+	enum request_network { /* --network */
+			       REQUEST_NETWORK_DEFAULT,
+			       REQUEST_NETWORK_NONE,
+			       REQUEST_NETWORK_POLICY,
+	} network;
+	struct egress_policy egress; /* of policies alone */
+	const char *probe;	     /* verify's program, shown at BATTERY_PROGRAM; else NULL */
 };
 
 struct effective {

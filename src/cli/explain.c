@@ -5,21 +5,27 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "cli/explain_host.h"
 #include "cli/request.h"
 #include "plan/explain.h"
 
-enum { OPTION_JSON = OPTION_OWN };
+enum { OPTION_JSON = OPTION_OWN, OPTION_HOST, OPTION_URL };
 
 static const struct option options[] = {
 #define REQUEST_OPTION REQUEST_ROW
 #include "cli/request.def"
 #undef REQUEST_OPTION
+	{ "--host", "NAME:PORT", "tell whether this may be connected to, and why", false, false,
+	  OPTION_HOST },
+	{ "--url", "URL", "the same of http:// or https://, asked for by GET", false, false,
+	  OPTION_URL },
 	{ "--json", NULL, "print JSON", false, false, OPTION_JSON },
 };
 
 struct explaining {
 	struct request request;
 	struct arena *arena;
+	struct explain_target target;
 	bool json;
 };
 
@@ -27,8 +33,15 @@ static int take(void *context, const struct option *option, const char *value, s
 {
 	struct explaining *explaining = context;
 
-	if (option->id == OPTION_JSON) {
-		explaining->json = true;
+	switch (option->id) {
+	case OPTION_JSON:
+		explaining->json = explaining->target.json = true;
+		return 0;
+	case OPTION_HOST:
+		explaining->target.host = value;
+		return 0;
+	case OPTION_URL:
+		explaining->target.url = value;
 		return 0;
 	}
 	return request_take(&explaining->request, explaining->arena, option, value, error);
@@ -58,6 +71,13 @@ static int explain(struct explaining *explaining, char **argv, struct buffer *te
 	int result = effective_make(&explaining->request, explaining->arena, &effective, &failure,
 				    NULL, &error);
 
+	if (result == 0 && (explaining->target.host || explaining->target.url)) {
+		result = explain_host(&effective, &explaining->target, explaining->arena, text,
+				      &error);
+		if (result < 0)
+			complain(error.message);
+		return result < 0 ? 2 : result;
+	}
 	if (result == 0) {
 		facts.host_root = effective.host.root;
 		facts.hash = effective.hash;
@@ -95,8 +115,12 @@ static int explain_verb(int argc, char **argv)
 		complain(error.message);
 		return 2;
 	}
+	if (explaining.target.host && explaining.target.url) {
+		complain("--host and --url exclude each other");
+		return 2;
+	}
 	status = explain(&explaining, argv + first, &text);
-	if (status == 0 && (text.failed || fd_write_all(1, text.data, text.length) < 0)) {
+	if (status <= 1 && (text.failed || fd_write_all(1, text.data, text.length) < 0)) {
 		complain("the explanation could not be printed");
 		return 125;
 	}
@@ -105,10 +129,11 @@ static int explain_verb(int argc, char **argv)
 
 const struct verb verb_explain = {
 	.name = "explain",
-	.synopsis = "[-- COMMAND [ARGUMENT...]]",
+	.synopsis = "[--host NAME:PORT | --url URL] [-- COMMAND [ARGUMENT...]]",
 	.summary = "Tell what a run could read, write, connect to and use up, and as whom.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
-	.exit_status = "0 printed; 1 a request was refused; 2 wrong use; 125 bawn itself failed",
+	.exit_status =
+		"0 printed; 1 a request was refused, or what --host asks about is denied; 2 wrong use; 125 bawn itself failed",
 	.run = explain_verb,
 };

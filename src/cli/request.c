@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "base/quantity.h"
 #include "ipc/control.h"
+#include "policy/egress_compile.h"
 #include "policy/input.h"
 #include "trace/hook.h"
 #include "trace/recorder.h"
@@ -105,6 +106,50 @@ static int add_meta(struct request *request, struct arena *arena, const char *va
 	return 0;
 }
 
+static int add_host(struct request *request, struct arena *arena, const char *value,
+		    struct error *error)
+{
+	struct rule_ref ref = { .id = "flag.allow-host",
+				.file = "--allow-host",
+				.line = (uint32_t)request->host_count + 1 };
+	struct egress_rule rule, *grown;
+	int result = egress_compile_host(value, &ref, arena, &rule, error);
+
+	if (result < 0)
+		return result;
+	if (request->host_count >= EGRESS_LIMIT_RULES)
+		return error_set(error, E2BIG, "more than %u hosts by --allow-host",
+				 EGRESS_LIMIT_RULES);
+	grown = arena_push(arena, request->hosts, request->host_count, sizeof(*grown));
+	if (!grown)
+		return error_errno(error, ENOMEM, "option --allow-host");
+	request->hosts = grown;
+	grown[request->host_count++] = rule;
+	return 0;
+}
+
+static int set_network(struct request *request, const char *value, struct error *error)
+{
+	if (strcmp(value, "none") == 0)
+		request->network = REQUEST_NETWORK_NONE;
+	else if (strcmp(value, "policy") == 0)
+		request->network = REQUEST_NETWORK_POLICY;
+	else
+		return error_set(error, EINVAL, "option --network %.40s: none or policy", value);
+	return 0;
+}
+
+static int set_purpose(struct request *request, const char *value, struct error *error)
+{
+	if (!egress_purpose_check(value))
+		return error_set(error, EINVAL,
+				 "option --purpose %.40s: a word of a to z, digits, '-', '_' and "
+				 "'.'",
+				 value);
+	request->purpose = value;
+	return 0;
+}
+
 static int set_text(const char **place, const struct option *option, const char *value,
 		    struct error *error)
 {
@@ -167,6 +212,12 @@ int request_take(struct request *request, struct arena *arena, const struct opti
 		return add_path(request, arena, PATH_PROTECT, option->name, value, error);
 	case OPTION_DEVICES:
 		return add_path(request, arena, PATH_DEVICE, option->name, value, error);
+	case OPTION_NETWORK:
+		return set_network(request, value, error);
+	case OPTION_ALLOW_HOST:
+		return add_host(request, arena, value, error);
+	case OPTION_PURPOSE:
+		return set_purpose(request, value, error);
 	case OPTION_ENV:
 		return add_variable(request, arena, value, error);
 	case OPTION_META:

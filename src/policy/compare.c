@@ -38,6 +38,7 @@ static const struct meaning {
 	[DOCUMENT_EXEC_SETS] = { SENSE_DENIES, "starting the programs of %s", "", "" },
 	[DOCUMENT_EXEC_STRICT] = { SENSE_DENIES, "programs that are not listed", "", "false" },
 	[DOCUMENT_NET_ALLOW] = { SENSE_ALLOWS, "connecting to %s", "", "" },
+	[DOCUMENT_NET_ASK] = { SENSE_ALLOWS, "connecting to %s, after a question", "", "" },
 	[DOCUMENT_NET_DENY] = { SENSE_DENIES, "connecting to %s", "", "" },
 	[DOCUMENT_MIRRORS] = { SENSE_ALLOWS, "packages from %s", "", "" },
 	[DOCUMENT_CREDENTIALS] = { SENSE_ALLOWS, "using the credential %s", "", "" },

@@ -28,6 +28,7 @@ enum document_value {
 	VALUE_DEVICE,
 	VALUE_PROGRAM,
 	VALUE_HOST,
+	VALUE_NETWORK, /* a host, an address, a network */
 	VALUE_PORT,
 	VALUE_URL_PATH,
 	VALUE_LOCK,

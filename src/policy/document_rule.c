@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "base/quantity.h"
 #include "policy/danger.h"
+#include "policy/egress_compile.h"
 #include "policy/glob.h"
 
 #include <stdlib.h>
@@ -43,19 +44,32 @@ static const struct document_field program_fields[] = {
 	COMMON,
 };
 static const struct document_field network_fields[] = {
-	{ "host", VALUE_HOST, false, true, "", "a name, *.name, or an IPv4 address" },
-	{ "ports", VALUE_PORT, true, false, "", "default: 443" },
+	{ "host", VALUE_NETWORK, false, true, "",
+	  "a name, *.name, an address, or a network as 10.0.0.0/8" },
+	{ "ports", VALUE_PORT, true, false, "", "default: 443; of a denial: all" },
 	{ "protocol", VALUE_WORD, false, false, "tcp udp tls http https ssh git",
-	  "what is spoken" },
+	  "what is spoken; tcp: anything" },
+	{ "protocols", VALUE_WORD, true, false, "tcp tls http https ssh",
+	  "default: http, https, tls and ssh; of a denial: all" },
 	{ "methods", VALUE_WORD, true, false, "GET HEAD OPTIONS POST PUT PATCH DELETE",
 	  "HTTP methods" },
-	{ "paths", VALUE_URL_PATH, true, false, "", "HTTP paths; * stands for any run" },
+	{ "paths", VALUE_URL_PATH, true, false, "",
+	  "HTTP paths; * stands for a run without '/', ** for any components" },
 	{ "tool", VALUE_PROGRAM, false, false, "", "the program that may connect" },
-	{ "purpose", VALUE_TEXT, false, false, "", "what for" },
+	{ "purpose", VALUE_TEXT, false, false, "", "only for tasks with this --purpose" },
 	{ "from", VALUE_DATE, false, false, "", "the first day, UTC" },
 	{ "until", VALUE_DATE, false, false, "", "the last day, UTC" },
-	{ "max-bytes", VALUE_SIZE, false, false, "", "bytes of a task" },
+	{ "max-bytes", VALUE_SIZE, false, false, "", "bytes of a task, each way" },
+	{ "max-bytes-up", VALUE_SIZE, false, false, "", "bytes that a task may send" },
+	{ "max-bytes-down", VALUE_SIZE, false, false, "", "bytes that a task may get" },
+	{ "bytes-per-second", VALUE_SIZE, false, false, "", "of a task, both ways together" },
+	{ "connections", VALUE_COUNT, false, false, "", "of a task" },
+	{ "requests-per-minute", VALUE_COUNT, false, false, "", "of a task" },
 	{ "max-requests", VALUE_COUNT, false, false, "", "requests of a task" },
+	{ "private", VALUE_BOOL, false, false, "", "the name may lead to private addresses" },
+	{ "upgrade", VALUE_BOOL, false, false, "", "WebSocket and its like, too" },
+	{ "once", VALUE_BOOL, false, false, "", "for one action: the first that uses it" },
+	{ "dangerous", VALUE_BOOL, false, false, "", "marks what is over-broad as meant" },
 	{ "inspect", VALUE_BOOL, false, false, "", "look into TLS" },
 	{ "match", VALUE_TEXT, true, false, "", "HOST:PORT that the rule must cover" },
 	{ "not_match", VALUE_TEXT, true, false, "", "HOST:PORT that it must not cover" },
@@ -102,7 +116,7 @@ static const struct {
 	[DOCUMENT_SHAPE_PATTERNS] = { VALUE_PATTERN, { ROWS(pattern_fields), true } },
 	[DOCUMENT_SHAPE_DEVICES] = { VALUE_DEVICE, { ROWS(device_fields), true } },
 	[DOCUMENT_SHAPE_PROGRAMS] = { VALUE_PROGRAM, { ROWS(program_fields), true } },
-	[DOCUMENT_SHAPE_NETWORK] = { VALUE_HOST, { ROWS(network_fields), false } },
+	[DOCUMENT_SHAPE_NETWORK] = { VALUE_NETWORK, { ROWS(network_fields), false } },
 	[DOCUMENT_SHAPE_CREDENTIAL] = { VALUE_TEXT, { ROWS(credential_fields), false } },
 	[DOCUMENT_SHAPE_TARGET] = { VALUE_TEXT, { ROWS(target_fields), false } },
 	[DOCUMENT_SHAPE_EXCEPTION] = { VALUE_TEXT, { ROWS(exception_fields), false } },
@@ -259,8 +273,8 @@ void document_read_list(struct document_reading *reading, enum document_key key,
 /* What narrows a rule, beside what only people read. */
 static bool is_narrowing(const struct document_detail *detail)
 {
-	static const char *const words[] = { "id",    "reason",	   "purpose",
-					     "match", "not_match", "inspect" };
+	static const char *const words[] = { "id",	"reason",  "match",   "not_match",
+					     "inspect", "private", "upgrade", "dangerous" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(detail->field, words[i]) == 0)
@@ -319,7 +333,8 @@ static bool network_covers(const struct document_statement *rule, const char *ho
 		has_ports = true;
 		has_port |= port_is_in(rule->details[i].text, port);
 	}
-	return document_host_covers(rule->text, host) && (has_ports ? has_port : port == 443);
+	return document_host_covers(rule->text, host) &&
+	       (has_ports ? has_port : port == 443 || rule->key == DOCUMENT_NET_DENY);
 }
 
 /* Whether the pattern matches the path or something that the path lies in. */
@@ -425,6 +440,14 @@ static bool hides(const struct document_statement *by, const struct document_sta
 	return by->text[0] == '/' && name_covers(by->text, rule->text);
 }
 
+static const char *detail(const struct document_statement *rule, const char *field)
+{
+	for (size_t i = 0; i < rule->detail_count; i++)
+		if (strcmp(rule->details[i].field, field) == 0)
+			return rule->details[i].text;
+	return NULL;
+}
+
 static bool names_host(const struct document_statement *by, const struct document_statement *rule)
 {
 	return document_host_covers(by->text, rule->text);
@@ -433,7 +456,15 @@ static bool names_host(const struct document_statement *by, const struct documen
 static bool names_more_hosts(const struct document_statement *by,
 			     const struct document_statement *rule)
 {
-	return strcmp(by->text, rule->text) != 0 && document_host_covers(by->text, rule->text);
+	static const char *const more[] = { "ports", "protocol", "protocols", "private",
+					    "upgrade" };
+
+	if (strcmp(by->text, rule->text) == 0 || !document_host_covers(by->text, rule->text))
+		return false;
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		if (detail(rule, more[i]))
+			return false;
+	return true;
 }
 
 static bool names_it(const struct document_statement *by, const struct document_statement *rule)
@@ -455,6 +486,7 @@ static const struct beating {
 	{ DOCUMENT_HIDE, DOCUMENT_READ, hides, "hides it, and hiding beats showing" },
 	{ DOCUMENT_HIDE, DOCUMENT_WRITE, hides, "hides it, and hiding beats showing" },
 	{ DOCUMENT_NET_DENY, DOCUMENT_NET_ALLOW, names_host, "denies it, and deny beats allow" },
+	{ DOCUMENT_NET_DENY, DOCUMENT_NET_ASK, names_host, "denies it, and deny beats ask" },
 	{ DOCUMENT_NET_ALLOW, DOCUMENT_NET_ALLOW, names_more_hosts, "allows all of it" },
 	{ DOCUMENT_EXEC_DENY, DOCUMENT_EXEC_ALLOW, names_it, "denies it, and deny beats allow" },
 	{ DOCUMENT_PASS, DOCUMENT_SET, passes_it, "passes the caller's value" },
@@ -576,12 +608,13 @@ static void check_beaten(struct document_reading *reading)
 	}
 }
 
-static const char *detail(const struct document_statement *rule, const char *field)
+static void check_network(struct document_reading *reading, const struct document_statement *rule)
 {
-	for (size_t i = 0; i < rule->detail_count; i++)
-		if (strcmp(rule->details[i].field, field) == 0)
-			return rule->details[i].text;
-	return NULL;
+	const char *why = egress_compile_fault(rule, reading->arena);
+
+	if (why)
+		document_fault(reading, rule->rule.line, rule->column, "%s %.200s: %s",
+			       document_key(rule->key)->path, rule->text, why);
 }
 
 /* A window of time that is over before it opens. */
@@ -618,6 +651,7 @@ void document_check_rules(struct document_reading *reading)
 
 		if (rule->key == DOCUMENT_READ || rule->key == DOCUMENT_WRITE)
 			check_danger(reading, rule);
+		check_network(reading, rule);
 		for (size_t j = 0; j < rule->detail_count; j++)
 			check_example(reading, rule, &rule->details[j]);
 		check_window(reading, rule);

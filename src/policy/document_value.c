@@ -7,6 +7,7 @@
 #include "policy/danger.h"
 #include "policy/environment.h"
 #include "policy/glob.h"
+#include "policy/suffix.h"
 
 #include <string.h>
 
@@ -322,38 +323,18 @@ static bool is_host_name(const char *name)
 	return true;
 }
 
-/* "*.com", "*.co.uk": names of many owners. */
-static bool is_shared_suffix(const char *suffix)
-{
-	static const char *const seconds[] = { "co",  "com", "net", "org", "ac",
-					       "gov", "edu", "ne",  "or" };
-	static const char *const hosts[] = { "github.io",	  "gitlab.io",	   "pages.dev",
-					     "workers.dev",	  "vercel.app",	   "netlify.app",
-					     "herokuapp.com",	  "amazonaws.com", "cloudfront.net",
-					     "azurewebsites.net", "web.app",	   "ngrok.io" };
-	const char *dot = strchr(suffix, '.');
-
-	if (!dot)
-		return true;
-	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
-		if (strcmp(suffix, hosts[i]) == 0)
-			return true;
-	if (strlen(dot + 1) != 2)
-		return false;
-	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
-		if (strlen(seconds[i]) == (size_t)(dot - suffix) &&
-		    strncmp(suffix, seconds[i], strlen(seconds[i])) == 0)
-			return true;
-	return false;
-}
-
 static const char *take_host(struct document_reading *reading, const struct outline_node *node,
-			     const char *key)
+			     const char *key, enum document_value value)
 {
 	const char *text = node->text;
 	const char *name = strncmp(text, "*.", 2) == 0 ? text + 2 : text;
 	const char *why = NULL;
 
+	/* egress_compile() says which of these are addresses and networks, and what is too broad */
+	if (value == VALUE_NETWORK &&
+	    (strcmp(text, "*") == 0 || (strspn(text, DIGITS "abcdef:./") == strlen(text) &&
+					strpbrk(text, ":/") && !strstr(text, "//"))))
+		return text;
 	if (strstr(text, "://") || strchr(text, '/'))
 		why = "a host's name alone; protocol and path have keys of their own";
 	else if (strcmp(text, "*") == 0)
@@ -367,7 +348,9 @@ static const char *take_host(struct document_reading *reading, const struct outl
 	else if (strlen(text) > HOST_LIMIT_BYTES || !is_host_name(name))
 		why = "not a host's name: labels of a to z, digits and '-'; other scripts as xn--, "
 		      "an address as four numbers";
-	else if (name != text && (is_shared_suffix(name) || (name[0] >= '0' && name[0] <= '9')))
+	else if (name != text && name[0] >= '0' && name[0] <= '9')
+		why = "an address: nothing is below it";
+	else if (name != text && value == VALUE_HOST && suffix_is_public(name))
 		why = "over-broad: names below it belong to many";
 	if (why)
 		document_fault_at(reading, node, "%s %.200s: %s", key, text, why);
@@ -404,7 +387,7 @@ static const char *take_url_path(struct document_reading *reading, const struct 
 		return text;
 	document_fault_at(reading, node,
 			  "%s %.200s: a path from / on, without query, escapes or \"..\"; a \"*\" "
-			  "stands for any run",
+			  "stands for a run without '/', \"**\" for any components",
 			  key, text);
 	return NULL;
 }
@@ -449,7 +432,8 @@ const char *document_take(struct document_reading *reading, const struct outline
 	case VALUE_PROGRAM:
 		return take_program(reading, node, key);
 	case VALUE_HOST:
-		return take_host(reading, node, key);
+	case VALUE_NETWORK:
+		return take_host(reading, node, key, value);
 	case VALUE_PORT:
 		return take_port(reading, node, key);
 	default:

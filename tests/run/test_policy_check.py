@@ -106,7 +106,7 @@ exceptions: [{command: git push, owner: me, reason: releases, expires: 2026-12-3
     said = json.loads(ran.stdout)
     assert said["valid"] and said["faults"] == []
     missing = {row["key"] for row in said["not_built"]}
-    assert {"network.allow", "credentials", "packages.mirrors"} <= missing
+    assert {"credentials", "packages.mirrors"} <= missing
     assert not missing & {"exec.deny", "exec.sets", "approvals.ask", "exceptions",
                           "filesystem.read", "limits.memory", "network.deny", "trace.record-reads",
                           "isolation.floor", "workspace"}

@@ -162,7 +162,9 @@ def test_what_is_hidden_stays_hidden_from_a_flag(place, policy):
 @pytest.mark.parametrize("text, words", [
     ("confinement: unrestricted", "running without the wall"),
     ("exec: {strict: true}", "a view with the listed programs alone"),
-    ("network: {allow: [{host: example.org}]}", "an egress proxy"),
+    ("network: {allow: [{host: example.org, methods: [GET]}]}", "inspection of TLS"),
+    ("network: {allow: [{host: example.org, inspect: true}]}", "inspection of TLS"),
+    ("network: {allow: [{host: example.org, protocol: udp}]}", "UDP"),
     ("packages: {mirrors: ['https://example.org/']}", "package mirrors"),
     ("credentials: [{name: a, host: example.org}]", "a broker of credentials"),
     ("isolation: {floor: microvm}", "the microvm tier"),

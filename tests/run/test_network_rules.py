@@ -1,0 +1,131 @@
+"""Network rules of policies and flags: what the matcher says, and that nothing starts by halves."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from boxed import BAWN, place
+
+__all__ = ["place"]
+
+
+def verb(place, *arguments):
+    return subprocess.run([BAWN, arguments[0], *place.options, *arguments[1:]], text=True,
+                          capture_output=True, cwd=place.work, timeout=20, check=False,
+                          env=dict(os.environ))
+
+
+def asked(place, *arguments):
+    ran = verb(place, "explain", "--json", *arguments)
+    assert ran.returncode in (0, 1), ran
+    said = json.loads(ran.stdout)
+    assert (ran.returncode == 1) == (said["verdict"] == "deny"), ran
+    return said
+
+
+@pytest.fixture(name="policy")
+def policy_file(place):
+    folder = place.work.parent / "policies"
+    folder.mkdir(exist_ok=True)
+
+    def write(text):
+        path = folder / "policy.yaml"
+        path.write_text("version: 1\n" + text)
+        return path
+
+    return write
+
+
+def test_without_a_rule_nothing_is_allowed(place):
+    said = asked(place, "--host", "example.org:443")
+    assert said["network"] == "none" and said["rule"]["id"] == "egress.default", said
+    ran = verb(place, "explain", "--host", "example.org:443")
+    assert ran.returncode == 1 and "denied by built-in \"egress.default\"" in ran.stdout, ran
+
+
+def test_a_policy_says_what_may_be_connected_to(place, policy):
+    path = policy("network:\n  allow:\n    - {id: npm, host: registry.npmjs.org}\n"
+                  "    - {host: '*.example.org', ports: [80], protocol: http, methods: [GET],"
+                  " paths: ['/a/**']}\n"
+                  "    - {host: 10.0.0.0/8, ports: [5432], protocols: [tcp]}\n"
+                  "  ask:\n    - {host: ask.example.net}\n"
+                  "  deny:\n    - {host: bad.example.org}\n")
+    said = asked(place, "--policy", path, "--host", "Registry.NPMJS.org.:443")
+    assert said["verdict"] == "allow" and said["needs"] == ["protocol"], said
+    assert said["rule"] == {"id": "npm", "file": str(path), "line": 4}, said
+    rows = [("registry.npmjs.org:80", "deny"), ("a.registry.npmjs.org:443", "deny"),
+            ("10.0.0.1:5432", "allow"), ("10.0.0.1:443", "deny"), ("127.0.0.1:5432", "deny"),
+            ("[::ffff:10.0.0.1]:5432", "deny"), ("ask.example.net:443", "ask"),
+            ("bad.example.org:80", "deny"), ("a.example.org:80", "allow"),
+            ("localhost:443", "deny"), ("169.254.169.254:80", "deny")]
+    for host, verdict in rows:
+        assert asked(place, "--policy", path, "--host", host)["verdict"] == verdict, host
+    for url, verdict in [("https://registry.npmjs.org/x", "allow"),
+                         ("http://www.example.org/a/b?c", "allow"),
+                         ("http://www.example.org/b", "deny"),
+                         ("http://www.example.org", "deny"),
+                         ("https://www.example.org/a/b", "deny")]:
+        assert asked(place, "--policy", path, "--url", url)["verdict"] == verdict, url
+    ran = verb(place, "explain", "--policy", path, "--host", "registry.npmjs.org:443")
+    assert f'may be allowed by "npm" {path}:4' in ran.stdout, ran
+    assert "not known yet: what is spoken" in ran.stdout and "resolved later" in ran.stdout, ran
+
+
+def test_flags_allow_below_a_denial_and_a_lock(place, policy):
+    assert asked(place, "--allow-host", "a.example:8443", "--host",
+                 "a.example:8443")["rule"]["file"] == "--allow-host"
+    path = policy("network: {deny: [{host: a.example}]}\n")
+    assert asked(place, "--policy", path, "--allow-host", "a.example", "--host",
+                 "a.example:443")["verdict"] == "deny"
+    path = policy("lock: [network]\n")
+    ran = verb(place, "explain", "--policy", path, "--allow-host", "a.example", "--host",
+               "a.example:443")
+    assert ran.returncode == 1 and "is locked" in ran.stderr, ran
+    assert asked(place, "--network", "none", "--host", "a.example:443")["network"] == "none"
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--allow-host", "*"], "over-broad"),
+    (["--allow-host", "*.co.uk"], "over-broad"),
+    (["--allow-host", ""], "--allow-host"),
+    (["--allow-host", "127.1"], "ends with a number"),
+    (["--allow-host", "a.example:0"], "ports"),
+    (["--network", "open"], "none or policy"),
+    (["--purpose", "Two words"], "--purpose"),
+    (["--host", "a.example"], "has no port"),
+    (["--host", "a\\b:1"], "has a byte that no name has"),
+    (["--url", "ftp://a.example/"], "http://"),
+    (["--url", "http://a.example/../b"], "the path"),
+    (["--host", "a:1", "--url", "http://a/"], "exclude each other"),
+])
+def test_what_is_malformed_is_refused(place, arguments, words):
+    ran = verb(place, "explain", *arguments)
+    assert ran.returncode == 2 and words in ran.stderr, ran
+
+
+@pytest.mark.parametrize("text, words", [
+    ("[{host: '*'}]", "over-broad"), ("['*']", "is a map"), ("['']", "is a map"),
+    ("[{host: '*.com'}]", "over-broad"), ("[{host: '*.github.io'}]", "over-broad"),
+    ("[{host: ''}]", "host"), ("[{host: null}]", "host"), ("[{}]", 'lacks "host"'),
+    ("[{host: 10.0.0.1/8}]", "behind its prefix"),
+    ("[{host: a.example, tool: curl, dangerous: maybe}]", "dangerous"),
+    ("null", "network.allow"),
+])
+def test_a_broken_list_is_a_fault_of_the_file(place, policy, text, words):
+    path = policy(f"network:\n  allow: {text}\n")
+    ran = place.run("--policy", path, "--", "touch", "started")
+    assert ran.status == 125 and words in ran.err and f"{path}:3:" in ran.err, ran
+    assert not (place.work / "started").exists()
+
+
+def test_an_empty_list_allows_nothing(place, policy):
+    path = policy("network: {allow: []}\n")
+    assert asked(place, "--policy", path, "--host", "a.example:443")["network"] == "none"
+
+
+@pytest.mark.parametrize("arguments", [["--allow-host", "a.example"], ["--network", "policy"]])
+def test_what_nothing_carries_is_not_started(place, arguments):
+    ran = place.run(*arguments, "--", "touch", "started")
+    assert ran.status == 125 and "an egress proxy" in ran.err, ran
+    assert not (place.work / "started").exists()
