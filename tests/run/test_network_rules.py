@@ -122,10 +122,3 @@ def test_a_broken_list_is_a_fault_of_the_file(place, policy, text, words):
 def test_an_empty_list_allows_nothing(place, policy):
     path = policy("network: {allow: []}\n")
     assert asked(place, "--policy", path, "--host", "a.example:443")["network"] == "none"
-
-
-@pytest.mark.parametrize("arguments", [["--allow-host", "a.example"], ["--network", "policy"]])
-def test_what_nothing_carries_is_not_started(place, arguments):
-    ran = place.run(*arguments, "--", "touch", "started")
-    assert ran.status == 125 and "an egress proxy" in ran.err, ran
-    assert not (place.work / "started").exists()
