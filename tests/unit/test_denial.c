@@ -13,9 +13,10 @@
 #include "policy/denial.h"
 
 static const char *const flags[] = {
-	"--workspace", "--read",      "--write",   "--hide",	      "--protect",	"--env",
-	"--cwd",       "--stdin",     "--timeout", "--nested-userns", "--allow-ptrace", "--devices",
-	"--json",      "--status-fd", "--quiet",   "--state-dir",     "--hide-strict",
+	"--allow-host",	   "--workspace",    "--read",	      "--write", "--hide",
+	"--protect",	   "--env",	     "--cwd",	      "--stdin", "--timeout",
+	"--nested-userns", "--allow-ptrace", "--devices",     "--json",	 "--status-fd",
+	"--quiet",	   "--state-dir",    "--hide-strict",
 };
 
 static const char *const layers[] = { "mounts", "network", "seccomp", "policy" };
