@@ -9,9 +9,9 @@
  * (EGRESS_TRIED) before the proxy has the socket.
  *
  * What it cannot prevent is said here, too: it is the only process of a task with socket(2), and a
- * dialer that is taken over can connect to any host, by TCP or UDP, without telling. It has no file,
- * no program, no other socket and none of the task's bytes to send there; so it parses nothing but
- * the proxy's messages of fixed form and DNS answers of the host's own resolvers.
+ * dialer that is taken over can connect to any host, by TCP or UDP, without telling. It has no
+ * file, no program, no other socket and none of the task's bytes to send there; so it parses
+ * nothing but the proxy's messages of fixed form and DNS answers of the host's own resolvers.
  *
  * One loop over epoll, one table, nothing allocated while it runs.
  */

@@ -18,7 +18,7 @@ struct dns_header dns_get_header(struct cursor *cursor)
 	header.questions = cursor_u16(cursor);
 	header.answers = cursor_u16(cursor);
 	header.authorities = cursor_u16(cursor);
-	header.additionals = cursor_u16(cursor);
+	header.additional = cursor_u16(cursor);
 	return header;
 }
 
@@ -101,7 +101,7 @@ void dns_put_u32(struct dns_writer *writer, uint32_t value)
 void dns_put_header(struct dns_writer *writer, const struct dns_header *header)
 {
 	const uint16_t numbers[] = { header->id,      header->flags,	   header->questions,
-				     header->answers, header->authorities, header->additionals };
+				     header->answers, header->authorities, header->additional };
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		dns_put_u16(writer, numbers[i]);

@@ -19,7 +19,7 @@ size_t dns_write_query(uint16_t id, const struct host *host, enum dns_type type,
 		.id = id,
 		.flags = DNS_FLAG_RECURSION_DESIRED,
 		.questions = 1,
-		.additionals = 1,
+		.additional = 1,
 	};
 	static const unsigned char root;
 
@@ -153,7 +153,7 @@ static int follow(struct cursor answers, unsigned count, const unsigned char *pa
 static bool is_whole(struct cursor cursor, const struct dns_header *header,
 		     const unsigned char *packet)
 {
-	unsigned count = (unsigned)header->answers + header->authorities + header->additionals;
+	unsigned count = (unsigned)header->answers + header->authorities + header->additional;
 	struct record record;
 
 	if (count > DNS_LIMIT_RECORDS)

@@ -17,7 +17,7 @@ enum dns_flag {
 };
 
 struct dns_header {
-	uint16_t id, flags, questions, answers, authorities, additionals;
+	uint16_t id, flags, questions, answers, authorities, additional;
 };
 
 struct dns_header dns_get_header(struct cursor *cursor);

@@ -32,7 +32,7 @@ static enum dns_code read_question(struct cursor *cursor, const unsigned char *p
 	if (header->flags & DNS_FLAG_OPCODE)
 		return DNS_NOTIMP;
 	if (header->questions != 1 || header->answers || header->authorities ||
-	    header->additionals > 1 || (header->flags & DNS_FLAG_TRUNCATED))
+	    header->additional > 1 || (header->flags & DNS_FLAG_TRUNCATED))
 		return DNS_FORMERR;
 	query->question = cursor->at;
 	if (!dns_get_name(cursor, packet, name, &length))
@@ -42,7 +42,7 @@ static enum dns_code read_question(struct cursor *cursor, const unsigned char *p
 	if (cursor->failed)
 		return DNS_FORMERR;
 	query->question_bytes = (size_t)(cursor->at - query->question);
-	if (header->additionals && !read_additional(cursor, query))
+	if (header->additional && !read_additional(cursor, query))
 		return DNS_FORMERR;
 	if (!cursor_end(cursor))
 		return DNS_FORMERR;
@@ -107,7 +107,7 @@ size_t dns_write_answer(const struct dns_query *query, enum dns_code code,
 		.flags = (uint16_t)(DNS_FLAG_RESPONSE | DNS_FLAG_RECURSION | code |
 				    (query->recursion ? DNS_FLAG_RECURSION_DESIRED : 0)),
 		.questions = query->question_bytes > 0,
-		.additionals = query->has_edns,
+		.additional = query->has_edns,
 	};
 
 	for (size_t i = 0; i < address_count; i++)
@@ -127,7 +127,7 @@ size_t dns_write_answer(const struct dns_query *query, enum dns_code code,
 	}
 	if (header.authorities)
 		put_soa(&writer, ttl_s);
-	if (header.additionals)
+	if (header.additional)
 		dns_put_opt(&writer);
 	return writer.failed ? 0 : (size_t)(writer.at - room);
 }

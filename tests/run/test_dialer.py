@@ -45,7 +45,7 @@ def six(address):
 
 
 class Resolver:
-    """Answers by `zone`: {name: {type: [records] or a function (query, id, question) -> packet}}."""
+    """Answers by `zone`: {name: {type: [records] or a function (id, question, tcp) -> packet}}."""
 
     def __init__(self, zone, address="127.0.0.1", port=5353):
         self.zone, self.asked, self.streams = zone, [], 0
@@ -246,7 +246,8 @@ def test_a_name_is_dialled():
 @alone(ONE)
 def test_what_is_denied_is_not_asked_for():
     resolver, upstream = Resolver({"b.example": {A: [four(ONE)]}}), Upstream(ONE)
-    with Dialer(order("allow,a.example,443", "deny,c.example,443", "allow,c.example,443")) as dialer:
+    with Dialer(order("allow,a.example,443", "deny,c.example,443",
+                      "allow,c.example,443")) as dialer:
         for host, port in (("b.example", 443), ("a.example", 22), ("c.example", 443),
                            (ONE, 443), ("localhost", 443), ("metadata.google.internal", 443),
                            ("169.254.169.254", 443), ("127.0.0.1", 5353)):
