@@ -54,7 +54,7 @@ struct live {
 	struct stray strays[STRAYS_LIMIT];
 	unsigned next_stray;
 	struct keep_later *unkept;
-	struct parser parser; /* of shell strings; from the first one on */
+	struct parser parser;	/* of shell strings; from the first one on */
 	struct live_job *spare; /* as the last action left it */
 };
 

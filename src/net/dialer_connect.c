@@ -10,7 +10,7 @@
 /* Addresses of both families by turns, version 6 first (RFC 8305, 4); each family as it came. */
 static void interleave(struct lookup *lookup)
 {
-	struct address sorted[EGRESS_LIMIT_ADDRESSES];
+	struct address sorted[EGRESS_LIMIT_ADDRESSES] = { 0 };
 	uint32_t at[2] = { 0, 0 }, count = 0;
 	static const uint8_t families[2] = { ADDRESS_V6, ADDRESS_V4 };
 

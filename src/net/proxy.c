@@ -328,7 +328,8 @@ static int take_dialed(struct proxy *proxy, struct message *message)
 	connection->dial = DIAL_FAILED;
 	if (dialed.outcome == EGRESS_DONE) {
 		connection->dial = DIAL_DONE;
-		connection->upstream = (struct end){ .fd = TAKE_FD(message->fds[0]) };
+		connection->upstream = END_NONE;
+		connection->upstream.fd = TAKE_FD(message->fds[0]);
 		message->fd_count = 0;
 		(void)setsockopt(connection->upstream.fd, IPPROTO_TCP, TCP_NODELAY, &one,
 				 sizeof(one));
