@@ -14,7 +14,8 @@ void prefault_stack(size_t bytes);
 void prefault_writes(void *start, size_t bytes);
 
 /*
- * The program's code and tables, as far as they are in memory already. Without it the kernel maps
- * sixteen pages of a file at each fault, and a start's way leads through most such pieces.
+ * The program's code and tables; the first start after a boot reads all of them. Without it the
+ * kernel maps sixteen pages of a file at each fault, and a start's way leads through most such
+ * pieces.
  */
 void prefault_program(void);

@@ -41,6 +41,17 @@ def test_result_is_of_the_command(live):
     assert other["end"]["kind"] == "signaled" and other["action"]["id"] != result["action"]["id"]
 
 
+def test_nothing_of_an_action_is_the_next_one_s(live):
+    """The memory of one is kept for the next: its denials, its output's end, its long result."""
+    task = live.begin()
+    first = live.sh_in(task, "seq 20000; unshare -Ur true; exit 1", "--json")
+    assert first.status == 1 and b'"sys.namespace"' in first.bytes, first
+    other = json.loads(live.sh_in(task, "exit 1", "--json").out)
+    assert (other["denials"], other["changes"]) == ([], [])
+    assert other["streams"]["stdout_bytes"] == other["streams"]["stderr_bytes"] == 0, other
+    assert live.sh_in(task, "echo x").bytes == b"x\n"
+
+
 @pytest.mark.parametrize("script, status", [("exit 0", 0), ("exit 124", 124), ("kill -9 $$", 137)])
 def test_status(live, script, status):
     assert live.sh_in(live.begin(), script).status == status
