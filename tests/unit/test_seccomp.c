@@ -534,6 +534,30 @@ static const struct role_row role_rows[] = {
 	{ SECCOMP_VARIANT_SCOPE, "execveat", { 3, 0, 0, 0, 0x1000 }, KILL },
 	{ SECCOMP_VARIANT_SCOPE, "kill", { 0 }, KILL },
 	{ SECCOMP_VARIANT_SCOPE, "clone", { 0x3d0f00 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "socket", { HIGH | AF_INET, SOCK_STREAM, 0 }, ALLOW },
+	{ SECCOMP_VARIANT_DIALER, "socket", { AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0 }, ALLOW },
+	{ SECCOMP_VARIANT_DIALER, "socket", { AF_INET, SOCK_STREAM, 262 }, KILL }, /* MPTCP */
+	{ SECCOMP_VARIANT_DIALER, "socket", { AF_INET, SOCK_DGRAM, IPPROTO_ICMP }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "socket", { AF_INET, SOCK_RAW, 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "socket", { AF_INET, SOCK_SEQPACKET, 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "socket", { AF_UNIX, SOCK_STREAM, 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "socket", { AF_NETLINK, SOCK_RAW, 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "connect", { 0 }, ALLOW },
+	{ SECCOMP_VARIANT_DIALER, "setsockopt", { 3, IPPROTO_TCP, 1 }, ALLOW },
+	{ SECCOMP_VARIANT_DIALER, "setsockopt", { 3, IPPROTO_TCP, 31 }, KILL }, /* TCP_ULP */
+	{ SECCOMP_VARIANT_DIALER, "setsockopt", { 3, SOL_SOCKET, 1 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "getsockopt", { 3, SOL_SOCKET, SO_ERROR }, ALLOW },
+	{ SECCOMP_VARIANT_DIALER, "getsockopt", { 3, SOL_SOCKET, SO_PEERCRED }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "prlimit64", { 0 }, FAIL(ENOSYS) },
+	{ SECCOMP_VARIANT_DIALER, "bind", { 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "listen", { 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "accept4", { 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "openat", { 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "write", { 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "memfd_create", { 0 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "execveat", { 3, 0, 0, 0, 0x1000 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "clone", { 0x3d0f00 }, KILL },
+	{ SECCOMP_VARIANT_DIALER, "io_uring_setup", { 0 }, KILL },
 };
 
 static void role_filters_answer_as_listed(void **state)
