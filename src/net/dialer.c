@@ -44,7 +44,8 @@ static void drop(struct dialer *dialer, struct dial *dial)
 		fd_close(&dial->attempts[i].fd);
 	dial->generation++;
 	dial->state = DIAL_FREE;
-	dialer->count--;
+	while (dialer->end && dialer->dials[dialer->end - 1].state == DIAL_FREE)
+		dialer->end--;
 }
 
 /* The supervisor's record: what was really tried, by us. */
@@ -168,7 +169,7 @@ static int begin(struct dialer *dialer, struct dial *dial, uint64_t now_ns)
 
 static struct dial *find_dial(struct dialer *dialer, uint32_t id)
 {
-	for (uint32_t i = 0; dialer->count && i < DIALER_LIMIT_DIALS; i++)
+	for (uint32_t i = 0; i < dialer->end; i++)
 		if (dialer->dials[i].state != DIAL_FREE && dialer->dials[i].id == id)
 			return &dialer->dials[i];
 	return NULL;
@@ -188,7 +189,8 @@ static struct dial *take_dial(struct dialer *dialer)
 		for (unsigned k = 0; k < DIALER_LIMIT_ATTEMPTS; k++)
 			dial->attempts[k].fd = -1;
 		dial->failure = EGRESS_DONE; /* the least of all, in note_failure() */
-		dialer->count++;
+		if (i >= dialer->end)
+			dialer->end = i + 1;
 		return dial;
 	}
 	return NULL;
@@ -300,7 +302,7 @@ static int expire(struct dialer *dialer, uint64_t now_ns, int *ret_timeout_ms)
 	uint64_t next_ns = UINT64_MAX;
 	int result = 0;
 
-	for (uint32_t i = 0; dialer->count && i < DIALER_LIMIT_DIALS; i++) {
+	for (uint32_t i = 0; i < dialer->end; i++) {
 		struct dial *dial = &dialer->dials[i];
 
 		if (dial->state != DIAL_FREE && dial_deadline(dial) <= now_ns) {

@@ -36,7 +36,7 @@ struct dialer {
 	const struct egress_order *order;
 	struct resolver resolver;
 	struct dial dials[DIALER_LIMIT_DIALS];
-	uint32_t count; /* that are not free */
+	uint32_t end; /* all from here on are free: the first that is free is taken */
 };
 
 /* What the epoll gives for a descriptor of a dial, without its source. */
