@@ -54,7 +54,8 @@ def test_claude(place):
         "filesystem.hide: **/*.pem", "filesystem.protect: /etc/x", "exec.deny: curl",
         "network.allow: docs.example.org", "network.allow: github.com",
         "network.allow: *.npmjs.org", "environment.set: CI=1"}
-    for word in ("git push", "rm -rf", "*.com", "over-broad", "../docs/", "mcp__github", "sandbox.excludedCommands",
+    for word in ("git push", "rm -rf", "*.com", "over-broad", "../docs/", "mcp__github",
+                 "sandbox.excludedCommands",
                  "OPENAI_API_KEY", "somethingNew", "sandbox.network.allowUnixSockets", "model"):
         assert word in notes, (word, notes)
     assert "sk-secret" not in notes
@@ -63,8 +64,8 @@ def test_claude(place):
 def test_srt(place):
     settings = {"network": {"allowedDomains": ["github.com"], "deniedDomains": ["bad.github.com"],
                             "allowLocalBinding": False},
-                "filesystem": {"denyRead": ["~/.ssh", "/etc/x/"], "allowWrite": [".", "src/", "/tmp",
-                                                                              "/srv/out"],
+                "filesystem": {"denyRead": ["~/.ssh", "/etc/x/"],
+                               "allowWrite": [".", "src/", "/tmp", "/srv/out"],
                                "denyWrite": [".env"]}}
     said, notes = checked(place, imported(place, "srt", settings))
     assert {"network.allow: github.com", "network.deny: bad.github.com", "filesystem.hide: /etc/x",
