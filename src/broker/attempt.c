@@ -427,6 +427,17 @@ int attempt_connect_to(const char *text, const char *port, int type, int *ret_fd
 	return 0;
 }
 
+/* A datagram is refused by a message that comes back, which the next call tells. */
+static int hear_refusal(int fd)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	if (poll(&ready, 1, CONNECT_LIMIT_MS) != 1)
+		return 0;
+	return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
 static int attempt_connect(char *const *arguments)
 {
 	bool datagram = strcmp(arguments[2], "udp") == 0;
@@ -436,7 +447,7 @@ static int attempt_connect(char *const *arguments)
 
 	if (result == 0 && datagram && send(fd, "x", 1, MSG_NOSIGNAL) < 0)
 		result = -errno;
-	return result;
+	return result == 0 && datagram ? hear_refusal(fd) : result;
 }
 
 static int attempt_loopback(char *const *arguments)

@@ -1,0 +1,237 @@
+"""
+A task's network end to end: programs in a box, the proxy, the dialer, and a host with a network of
+the test's own (hostnet.py). What is denied is also held against what the host's resolver and
+servers saw: by name, port or address no question and no packet; by content not one byte.
+"""
+import json
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from boxed import BAWN, Place, remove_tree
+from hostnet import METADATA, OTHER, PRIVATE, PUBLIC, HostNet, is_possible
+from test_trace_run import chains
+
+LIMIT_S = 60
+HAS_FLAG = b"--allow-host" in subprocess.run([BAWN, "run", "--help"], capture_output=True,
+                                             check=False).stdout
+pytestmark = pytest.mark.skipif(not HAS_FLAG or not is_possible(),
+                                reason="no --allow-host in this build, or no unshare, ip, openssl")
+
+
+@pytest.fixture(name="host", scope="module")
+def _host(tmp_path_factory):
+    made = HostNet(tmp_path_factory.mktemp("host"))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(name="place")
+def _place():
+    """Without what boxed.place does at its end: it kills all that is ours, and the host is."""
+    made = Place(tempfile.mkdtemp(prefix="bawn-run.", dir="/var/tmp"))
+    try:
+        yield made
+    finally:
+        remove_tree(made.base)
+
+
+class Ran:
+    def __init__(self, child, host):
+        self.status, self.out, self.err = child.returncode, child.stdout, child.stderr
+        self.seen = host.seen()
+
+    @property
+    def denials(self):
+        return [line.split()[2:4] for line in self.err.splitlines()
+                if line.startswith("bawn: denied: ")]
+
+    @property
+    def asked(self):
+        return {one["name"] for one in self.seen if one["kind"] == "dns"}
+
+    @property
+    def connected(self):
+        return {one["place"] for one in self.seen if one["kind"] == "connect"}
+
+    @property
+    def payload(self):
+        return sum(one["count"] for one in self.seen if one["kind"] == "bytes")
+
+    def __repr__(self):
+        return f"status {self.status}\n{self.out[-1500:]}\n{self.err[-2500:]}\n{self.seen[-20:]}"
+
+
+def run(host, where, allow, script, *options):
+    host.forget()
+    words = [word for name in allow for word in ("--allow-host", name)]
+    child = subprocess.run([*host.prefix[:-1], f"--wdns={where.work}", BAWN, "run", *where.options,
+                            *words, *options, "--", "bash", "-c", script],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                           timeout=LIMIT_S, check=False)
+    return Ran(child, host)
+
+
+DIRECT = "unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY; "
+GIT = "export GIT_TERMINAL_PROMPT=0; git -c http.sslVerify=false "
+CLIENTS = {
+    "curl": ("pub.example:80", "curl -sS -m 20 http://pub.example/x"),
+    "curl-tls": ("pub.example:443", "curl -sSk -m 20 https://pub.example/x"),
+    "curl-six": ("six.example:80", "curl -sS -m 20 http://six.example/x"),
+    "curl-both": ("both.example:8080", "curl -sS -m 20 http://both.example:8080/x"),
+    "curl-alias": ("alias.example:80", "curl -sS -m 20 http://alias.example/x"),
+    "curl-socks": ("pub.example:443",
+                   "curl -sSk -m 20 -x socks5h://198.18.255.253:3128 https://pub.example/x"),
+    "python": ("pub.example:80", "python3 -c 'import urllib.request as u;"
+               "print(u.urlopen(\"http://pub.example/x\",timeout=20).read().decode())'"),
+    "wget": ("pub.example:80", "wget -q -T 20 -O - http://pub.example/x"),
+    "node": ("pub.example:80", "node -e 'fetch(\"http://pub.example/x\").then(r=>r.text())"
+             ".then(t=>console.log(t))'"),
+    "bash": ("pub.example:80", "exec 3<>/dev/tcp/pub.example/80; printf "
+             "'GET /x HTTP/1.0\\r\\nHost: pub.example\\r\\n\\r\\n' >&3; cat <&3"),
+}
+
+
+@pytest.mark.parametrize("through", ["captured", "door"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_allowed(host, place, client, through):
+    allow, script = CLIENTS[client]
+    if not shutil.which(script.split()[0]) and client != "bash":
+        pytest.skip(f"no {script.split()[0]} here")
+    ran = run(host, place, [allow], (DIRECT if through == "captured" else "") + script)
+    assert ran.status == 0 and "GET /x HTTP/1." in ran.out, ran
+    assert ran.asked <= {allow.split(":")[0]}, ran
+    assert len(ran.connected) == 1 and not ran.denials, ran
+
+
+def test_git(host, place):
+    ran = run(host, place, ["pub.example:9418"],
+              DIRECT + GIT + "clone -q git://pub.example/project.git /tmp/c && cat /tmp/c/file")
+    # what no protocol is known of is passed only where a rule takes any bytes
+    if ran.status:
+        assert [words[1] for words in ran.denials] == ["pub.example:9418"] and not ran.payload
+    else:
+        assert ran.out == "of the upstream\n", ran
+
+
+def test_ssh(host, place):
+    script = ("ssh -o BatchMode=yes -o StrictHostKeyChecking=no -o ConnectTimeout=10 -F none "
+              "a@pub.example; true")
+    ran = run(host, place, ["pub.example:22"], script)
+    assert any(one["kind"] == "banner" and one["text"].startswith("SSH-2.0-") for one in ran.seen)
+    ran = run(host, place, ["other.example:22"], script)
+    assert ["net.host", "pub.example:22"] in ran.denials, ran
+    assert not ran.seen, ran
+
+
+# What is tried, with pub.example:80 and :443 allowed: the object of its denial, or None.
+DENIED = {
+    "name": ("curl -s -m 9 http://other.example/", "other.example:80"),
+    "name-tls": ("curl -sk -m 9 https://other.example/", "other.example:443"),
+    "below": ("curl -s -m 9 http://secret.other.example/", "secret.other.example:80"),
+    "port": ("curl -s -m 9 http://pub.example:8080/", "pub.example:8080"),
+    "literal": (f"curl -s -m 9 http://{PUBLIC}/", f"{PUBLIC}:80"),
+    "literal-other": (f"curl -s -m 9 http://{OTHER}/", f"{OTHER}:80"),
+    "private": (f"curl -s -m 9 http://{PRIVATE}/", f"{PRIVATE}:80"),
+    "metadata": (f"curl -s -m 9 http://{METADATA}/latest/", f"{METADATA}:80"),
+    "metadata-name": ("curl -s -m 9 http://metadata.google.internal/",
+                      "metadata.google.internal:80"),
+    "number": ("curl -s -m 9 http://1572395042/; python3 -c 'import socket;socket.create_connection"
+               "((\"1572395042\",80),9).recv(9)'", None),
+    "six": ("curl -s -m 9 'http://[2606:2800:220:1::1]/'", "[2606:2800:220:1::1]:80"),
+    "mapped": (f"curl -s -m 9 'http://[::ffff:{PRIVATE}]/'", None),
+    "unmapped": ("curl -s -m 9 http://198.19.77.77/", None),
+    "connect": ("curl -s -m 9 -p http://other.example/", "other.example:80"),
+    "socks": ("curl -s -m 9 -x socks5h://198.18.255.253:3128 http://other.example/",
+              "other.example:80"),
+    "socks-address": (f"curl -s -m 9 -x socks5://198.18.255.253:3128 http://{OTHER}/",
+                      f"{OTHER}:80"),
+    "dns": ("python3 -c 'import socket\ns=socket.socket(2,2);s.settimeout(5)\n"
+            "s.sendto(bytes.fromhex(\"123401000001000000000000056f74686572076578616d706c65"
+            "0000010001\"),(\"8.8.8.8\",53))\ns.recv(512)'", None),
+    "udp": ("python3 -c 'import socket\ns=socket.socket(2,2);s.connect((\"93.184.216.34\",443))\n"
+            "s.send(b\"x\");s.settimeout(2);s.recv(9)'", None),
+}
+
+
+@pytest.mark.parametrize("through", ["captured", "door"])
+@pytest.mark.parametrize("case", DENIED)
+def test_denied(host, place, case, through):
+    script, target = DENIED[case]
+    ran = run(host, place, ["pub.example:80", "pub.example:443"],
+              (DIRECT if through == "captured" else "") + script + "; exit 3")
+    assert "upstream" not in ran.out and ran.status == 3, ran
+    assert not ran.asked and not ran.connected, ran
+    if target:
+        assert target in [words[1] for words in ran.denials], ran
+
+
+# An allowed name whose addresses, or whose content, are not what the rule is for.
+CONTENT = {
+    "private": ("private.example:80", "curl -s -m 9 http://private.example/"),
+    "inward": ("inward.example:80", "curl -s -m 9 http://inward.example/"),
+    "mixed": ("mixed.example:80", "curl -s -m 9 http://mixed.example/"),
+    "metadata": ("meta.example:80", "curl -s -m 9 http://meta.example/"),
+    "loopback": ("loop.example:80", "curl -s -m 9 http://loop.example/"),
+    "fronting": ("pub.example:443", "curl -sk -m 9 --connect-to other.example:443:pub.example:443 "
+                 "https://other.example/"),
+    "host": ("pub.example:80", "curl -s -m 9 -H 'Host: other.example' http://pub.example/"),
+    "no-sni": ("pub.example:443", "openssl s_client -noservername -connect pub.example:443 "
+               "</dev/null"),
+    "smuggling": ("pub.example:80", "exec 3<>/dev/tcp/pub.example/80; printf 'POST / HTTP/1.1\\r\\n"
+                  "Host: pub.example\\r\\nContent-Length: 4\\r\\nTransfer-Encoding: chunked\\r\\n"
+                  "\\r\\n0\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3"),
+}
+
+
+@pytest.mark.parametrize("case", CONTENT)
+def test_content(host, place, case):
+    allow, script = CONTENT[case]
+    ran = run(host, place, [allow], DIRECT + script + "; exit 3")
+    assert "upstream" not in ran.out and ran.status == 3, ran
+    assert not ran.payload, ran
+    if case in ("private", "inward", "mixed", "metadata", "loopback"):
+        assert not ran.connected, ran
+        assert [words[0] for words in ran.denials] == ["net.special"], ran
+
+
+def test_own_servers(host, place):
+    """The box's own loopback is nobody's business."""
+    ran = run(host, place, ["pub.example:80"], "cd /tmp; echo mine >f; "
+              "python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 & "
+              "for i in $(seq 100); do curl -sf http://localhost:8000/f && exit 0; sleep 0.1; done;"
+              "exit 9")
+    assert (ran.status, ran.out) == (0, "mine\n"), ran
+    assert not ran.seen and not ran.denials, ran
+
+
+def test_record(host, place):
+    ran = run(host, place, ["pub.example:80"], "curl -s http://pub.example/x; "
+              "curl -s http://other.example/; exit 3", "--json")
+    result = json.loads(ran.out.splitlines()[-1])
+    rows = {(row["host"], row["verdict"]): row for row in result["network"]["targets"]}
+    allowed = rows["pub.example", "allow"]
+    assert allowed["count"] == 1 and allowed["bytes_down"] > 0 and allowed["protocol"] == "http"
+    assert rows["other.example", "deny"]["rule"]["id"] == "egress.default"
+    chain, = chains(place).values()
+    flows = [one["body"] for one in chain if one["type"] == "net.flow"]
+    assert {"opened", "closed", "stopped"} == {flow["phase"] for flow in flows}
+    dial, = [one["body"] for one in chain if one["type"] == "net.dial"]
+    assert (dial["target"], dial["outcome"], dial["tried"]) == ("pub.example:80", "done", [PUBLIC])
+
+
+def test_no_network_by_default(host, place):
+    ran = run(host, place, [], "curl -s -m 5 http://pub.example/; env | grep -i _proxy; exit 3")
+    assert ran.status == 3 and ran.out == "" and not ran.seen, ran
+
+
+def test_verify(host, place):
+    done = subprocess.run([*host.prefix[:-1], f"--wdns={place.work}", BAWN, "verify",
+                           *place.options, "--allow-host", "pub.example:443"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
+                          check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
