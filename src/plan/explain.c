@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "plan/plan.h"
+#include "policy/egress_text.h"
 #include "policy/held.h"
 #include "policy/policy.h"
 
@@ -421,14 +422,40 @@ static void explain_write(struct maker *maker)
 	say_what_waits(maker);
 }
 
+/* What nothing carries yet is not enforced either: a start is refused (box_start()). */
+static void explain_egress(struct maker *maker)
+{
+	static const char *const words[EGRESS_VERDICT_COUNT] = {
+		[EGRESS_DENY] = "never", [EGRESS_ASK] = "after a question", [EGRESS_ALLOW] = ""
+	};
+	const struct egress_policy *egress = &maker->policy->egress;
+
+	say(maker, EXPLAIN_CONNECT, ENFORCEMENT_ABSENT, LAYER_NETWORK, RULE_EGRESS_DEFAULT,
+	    "the box's own loopback, and what network rules allow, denials first; nothing else. "
+	    "This build has no proxy that carries it, so it starts no such box");
+	for (size_t i = 0; i < egress->rule_count; i++) {
+		struct explain_answer *line = answer(maker, EXPLAIN_CONNECT, ENFORCEMENT_ABSENT,
+						     LAYER_NETWORK, egress->rules[i].ref);
+		struct buffer text = { .arena = maker->arena };
+
+		buffer_text(&text, words[egress->rules[i].verdict]);
+		buffer_text(&text, words[egress->rules[i].verdict][0] ? ": " : "");
+		egress_rule_print(&egress->rules[i], &text);
+		line->text = text.failed ? "" : text.data;
+	}
+}
+
 static void explain_connect(struct maker *maker)
 {
 	const enum explain_question connect = EXPLAIN_CONNECT;
 	struct explain_answer *line;
 
-	say(maker, connect, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_NETWORK_LOOPBACK,
-	    "the box's own loopback (127.0.0.1, ::1) and nothing else: no address outside, no port "
-	    "of the host's loopback, no names");
+	if (maker->policy->egress.mode == EGRESS_NONE)
+		say(maker, connect, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_NETWORK_LOOPBACK,
+		    "the box's own loopback (127.0.0.1, ::1) and nothing else: no address outside, "
+		    "no port of the host's loopback, no names");
+	else
+		explain_egress(maker);
 	say(maker, connect, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_SYSTEM_ABSENT,
 	    "sockets with a path (docker.sock, ssh-agent, D-Bus, X11) are absent with their "
 	    "directories; one that lies inside of a shown path can be reached");

@@ -119,6 +119,17 @@ def test_a_broken_list_is_a_fault_of_the_file(place, policy, text, words):
     assert not (place.work / "started").exists()
 
 
+def test_a_run_is_explained_with_its_rules(place, policy):
+    path = policy("network:\n  allow:\n    - {id: npm, host: registry.npmjs.org}\n"
+                  "  deny:\n    - {host: 10.0.0.0/8}\n")
+    ran = verb(place, "explain", "--json", "--policy", path, "--allow-host", "a.example:22")
+    lines = {line["text"]: line["rule"] for line in json.loads(ran.stdout)["connect"]}
+    assert lines["registry.npmjs.org, ports 443, http, https, tls, ssh"]["id"] == "npm", lines
+    assert lines["a.example, ports 22, http, https, tls, ssh"]["file"] == "--allow-host", lines
+    assert "never: 10.0.0.0/8, ports 1-65535, any bytes" in lines, lines
+    assert not any("and nothing else: no address outside" in text for text in lines), lines
+
+
 def test_an_empty_list_allows_nothing(place, policy):
     path = policy("network: {allow: []}\n")
     assert asked(place, "--policy", path, "--host", "a.example:443")["network"] == "none"
