@@ -422,7 +422,7 @@ static void explain_write(struct maker *maker)
 	say_what_waits(maker);
 }
 
-/* What nothing carries yet is not enforced either: a start is refused (box_start()). */
+/* What may be connected to, by whose word; denials stand among the rest, as in the file. */
 static void explain_egress(struct maker *maker)
 {
 	static const char *const words[EGRESS_VERDICT_COUNT] = {
@@ -430,11 +430,14 @@ static void explain_egress(struct maker *maker)
 	};
 	const struct egress_policy *egress = &maker->policy->egress;
 
-	say(maker, EXPLAIN_CONNECT, ENFORCEMENT_ABSENT, LAYER_NETWORK, RULE_EGRESS_DEFAULT,
-	    "the box's own loopback, and what network rules allow, denials first; nothing else. "
-	    "This build has no proxy that carries it, so it starts no such box");
+	say(maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_EGRESS_DEFAULT,
+	    "the box's own loopback; every other connection ends at a proxy of bawn's, which makes "
+	    "those that rules allow, and nothing else: no interface leads outside");
+	say(maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_EGRESS_SPECIAL,
+	    "not the host, private networks, metadata services and other special addresses, unless "
+	    "a rule names them; whatever a name resolves to");
 	for (size_t i = 0; i < egress->rule_count; i++) {
-		struct explain_answer *line = answer(maker, EXPLAIN_CONNECT, ENFORCEMENT_ABSENT,
+		struct explain_answer *line = answer(maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT,
 						     LAYER_NETWORK, egress->rules[i].ref);
 		struct buffer text = { .arena = maker->arena };
 

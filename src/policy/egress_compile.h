@@ -2,8 +2,8 @@
  * What a policy file and the command line say about the network, as rules of policy/egress.h. Pure;
  * memory is the arena's.
  *
- * A rule that cannot be enforced as it stands is refused, never taken in part: what can only be seen
- * inside of TLS (methods and paths of anything but plain HTTP, `inspect`), UDP, quotas that nothing
+ * A rule that cannot be enforced as it stands is refused, never taken in part: what can only be
+ * seen inside of TLS (methods and paths of anything but plain HTTP, `inspect`), UDP, quotas that nothing
  * counts. So is one that is over-broad and not marked as `dangerous: true`.
  */
 #pragma once
@@ -23,8 +23,8 @@ struct error;
 int egress_compile(const struct document *document, struct arena *arena,
 		   struct egress_policy *ret_policy, struct error *error);
 
-/* What is wrong with a statement of these keys; NULL: nothing, it needs more than this build has, or
- * is of another key. */
+/* What is wrong with a statement of these keys; NULL: nothing, or it needs more than this build
+ * has, or is of another key. */
 const char *egress_compile_fault(const struct document_statement *statement, struct arena *arena);
 
 /*
