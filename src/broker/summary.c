@@ -25,6 +25,60 @@ static const char *workspace_word(uint32_t flags)
 					  "writable";
 }
 
+/* What is hidden is not betrayed by its rule. */
+static const char *const told_rulings[RULING_KIND_COUNT] = {
+	[RULING_EXEC_ALLOW] = "allowed program",   [RULING_EXEC_DENY] = "denied program",
+	[RULING_EXEC_SET] = "denied programs",	   [RULING_ASK] = "asked for",
+	[RULING_ASK_METHOD] = "asked for",	   [RULING_TARGET_HOST] = "asked for, label",
+	[RULING_TARGET_PATH] = "asked for, label", [RULING_PROTECT] = "protected",
+	[RULING_EXCEPTION] = "exception",
+};
+
+static void tell_rulings(const struct policy *policy, struct buffer *text)
+{
+	buffer_format(
+		text,
+		"Command lines are looked at before they start (approval: %s). What is asked "
+		"for is answered for by a person; while nobody can be asked it is denied, with "
+		"status 126. To ask, tell the person outside, who can make an exception in the "
+		"policy:\n",
+		ruling_approval_word(policy->approval));
+	for (size_t i = 0; i < policy->ruling_count; i++) {
+		const struct ruling *row = &policy->rulings[i];
+
+		if (!told_rulings[row->kind])
+			continue;
+		buffer_format(text, "  %s", told_rulings[row->kind]);
+		if (row->label && row->kind != RULING_EXCEPTION) {
+			buffer_byte(text, ' ');
+			buffer_visible(text, row->label);
+		}
+		buffer_text(text, ": ");
+		buffer_visible(text, row->text);
+		buffer_byte(text, '\n');
+	}
+	buffer_byte(text, '\n');
+}
+
+static void rulings_json(const struct policy *policy, struct json *json)
+{
+	json_string(json, "approval", ruling_approval_word(policy->approval));
+	json_array(json, "rules");
+	for (size_t i = 0; i < policy->ruling_count; i++) {
+		const struct ruling *row = &policy->rulings[i];
+
+		if (!told_rulings[row->kind])
+			continue;
+		json_object(json, NULL);
+		json_string(json, "what", told_rulings[row->kind]);
+		json_string(json, "text", row->text);
+		if (row->kind != RULING_EXCEPTION && row->label)
+			json_string(json, "label", row->label);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 const char *summary_text(const struct policy *policy, const char *hash, struct arena *arena)
 {
 	struct buffer text = { .arena = arena };
@@ -48,6 +102,8 @@ const char *summary_text(const struct policy *policy, const char *hash, struct a
 		      policy->flags & POLICY_SHOW_SECRETS ? "shown" : "hidden",
 		      policy->flags & POLICY_NESTED_USERNS ? "allowed" : "refused",
 		      policy->flags & POLICY_ALLOW_PTRACE ? "allowed" : "refused");
+	if (ruling_decides(policy))
+		tell_rulings(policy, &text);
 	for (size_t i = 0; i < policy->view.count; i++) {
 		const struct view_path *path = &policy->view.paths[i];
 
@@ -74,6 +130,8 @@ const char *summary_json(const struct policy *policy, const char *hash, struct a
 	json_string(&json, "network", "loopback");
 	json_bool(&json, "nested_userns", policy->flags & POLICY_NESTED_USERNS);
 	json_bool(&json, "ptrace", policy->flags & POLICY_ALLOW_PTRACE);
+	if (ruling_decides(policy))
+		rulings_json(policy, &json);
 	json_array(&json, "paths");
 	for (size_t i = 0; i < policy->view.count; i++) {
 		const struct view_path *path = &policy->view.paths[i];

@@ -281,6 +281,21 @@ static void look_at_loop(struct shell_walk *walk, uint32_t node)
 	}
 }
 
+/* "$((1 + 2))": without a name there is nothing that could hold more than a number. */
+static bool is_of_numbers(const struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *at = &walk->tree->nodes[node];
+	const char *text = walk->tree->text + at->start;
+	size_t length = at->end - at->start;
+
+	if (length < 5 || memcmp(text, "$((", 3) != 0 || memcmp(text + length - 2, "))", 2) != 0)
+		return false;
+	for (size_t i = 3; i < length - 2; i++)
+		if (!memchr("0123456789 +-*/%", text[i], 16))
+			return false;
+	return true;
+}
+
 static void look_at(struct shell_walk *walk, uint32_t node)
 {
 	uint32_t kind = walk->tree->nodes[node].kind;
@@ -309,7 +324,8 @@ static void look_at(struct shell_walk *walk, uint32_t node)
 		ask(walk, node, WANTED_UNCLEAR, "the output of a command becomes words or a file");
 		break;
 	case SHELL_PART_ARITHMETIC:
-		ask(walk, node, WANTED_UNCLEAR, "arithmetic can run commands");
+		if (!is_of_numbers(walk, node))
+			ask(walk, node, WANTED_UNCLEAR, "arithmetic can run commands");
 		break;
 	case SHELL_PART_EXPANSION:
 		look_at_expansion(walk, node);

@@ -521,8 +521,9 @@ static void judge_always(struct judging *judging, const struct wanted *wanted, s
 			 struct verdict *verdict)
 {
 	const struct policy *policy = judging->policy;
+	/* what is read of names that are not known is in the view, or not there */
 	bool asks = wanted->verb == WANTED_FS_READ ?
-			    !is_in_view(judging, wanted) :
+			    wanted->exact && !is_in_view(judging, wanted) :
 			    classify_judge_request(judging->classify, index) != WANTED_ALLOWS;
 
 	if (policy->approval == RULING_ALWAYS && asks)

@@ -135,6 +135,9 @@ def test_always_asks_for_everything_but_reads_of_the_view(place, policy):
     path = policy("version: 1\napproval: always\n")
     (place.work / "x").write_text("seen\n")
     for argv, status in ((["cat", "x"], 0), (["sh", "-c", "cat x | grep s"], 0),
+                         (["sh", "-c", "find . -name x | xargs grep s"], 0),
+                         (["sh", "-c", "echo $((1 + 2))"], 0),
+                         (["sh", "-c", "echo $((a[1]))"], 126),
                          (["ls", "/usr"], 0), (["id"], 0), (["touch", "y"], 126),
                          (["cat", "/srv/nothing"], 126), (["npm", "test"], 126),
                          (["python3", "x"], 126)):
@@ -190,6 +193,30 @@ def test_decide_says_what_a_run_does(place, policy):
     for argv, status, _ in ROWS:
         decided = bawn(place, "policy decide", "--policy", path, "--", *argv)
         assert (decided.returncode == 0) == (status == 0), (argv, decided)
+
+
+def test_exceptions_are_listed(place, policy):
+    path = policy(POLICY)
+    ran = bawn(place, "policy exceptions", "--policy", path)
+    assert ran.returncode == 0, ran
+    assert "rm -rf build\n  until 2199-01-01, anna: made anew" in ran.stdout
+    assert "EXPIRED, and so denied: until 2020-01-01, anna" in ran.stdout
+    assert f"[\"over\" {path}:10]" in ran.stdout
+    rows = json.loads(bawn(place, "policy exceptions", "--json", "--policy", path).stdout)
+    assert [row["expired"] for row in rows["exceptions"]] == [False, True]
+    assert bawn(place, "policy exceptions").stdout == "no exceptions\n"
+
+
+def test_the_summary_in_the_box_tells_the_rules(place, policy):
+    path = policy(POLICY)
+    ran = bawn(place, "run", "--policy", path, "--", "cat", "/run/bawn/policy.txt",
+               "/run/bawn/policy.json")
+    assert ran.returncode == 0, ran
+    for words in ("denied program: wget", "asked for: destructive", "label production: deploy/**",
+                  "exception: rm -rf build", "\"approval\":\"on-request\""):
+        assert words in ran.stdout, (words, ran.stdout)
+    assert "answered for by a person" not in bawn(place, "run", "--", "cat",
+                                                  "/run/bawn/policy.txt").stdout
 
 
 FAULTS = [
