@@ -461,9 +461,13 @@ static bool names_more_hosts(const struct document_statement *by,
 
 	if (strcmp(by->text, rule->text) == 0 || !document_host_covers(by->text, rule->text))
 		return false;
-	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
-		if (detail(rule, more[i]))
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+		const char *said = detail(rule, more[i]);
+
+		/* the port that `by` has, which says nothing of ports */
+		if (said && strcmp(said, "443") != 0)
 			return false;
+	}
 	return true;
 }
 
