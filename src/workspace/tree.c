@@ -43,10 +43,13 @@ static void enter(struct tree *tree, struct tree_picture *picture, const struct 
 	const char *path;
 
 	arena_reset(&tree->scratch);
-	path = walk_path(walk, "", PATH_LIMIT_BYTES, &tree->scratch);
-	if (!path || fstat(walk->fd, &status) < 0) {
-		/* deeper than what a path can say: such a tree has no picture */
-		picture->code = picture->code ? picture->code : -E2BIG;
+	/* deeper than what a path can say: it is not in the picture, and that is told */
+	path = walk->depth < PATH_LIMIT_BYTES / 2 ?
+		       walk_path(walk, "", PATH_LIMIT_BYTES, &tree->scratch) :
+		       NULL;
+	tree->is_skipping = !path || fstat(walk->fd, &status) < 0;
+	if (tree->is_skipping) {
+		tree->has_skipped = true;
 		return;
 	}
 	if (flags == TREE_VAGUE && !tree_is_since(tree, sweep_stamp_ns(&status)))
@@ -69,6 +72,7 @@ static bool is_born_since(const struct tree *tree, int fd, const char *name)
 void tree_look_begin(struct tree *tree)
 {
 	tree_picture_free(&tree->now);
+	tree->has_skipped = false;
 }
 
 void tree_look_enter(struct tree *tree, const struct walk *walk)
@@ -82,7 +86,8 @@ void tree_look_name(struct tree *tree, const struct walk *walk)
 	struct stat status;
 
 	/* it was taken out, or went by itself */
-	if (tree->now.code || fstatat(walk->fd, walk->name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+	if (tree->now.code || tree->is_skipping ||
+	    fstatat(walk->fd, walk->name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	tree_picture_add(&tree->now, walk->name, &status,
 			 tree_is_since(tree, sweep_stamp_ns(&status)) &&
@@ -93,7 +98,8 @@ void tree_look_name(struct tree *tree, const struct walk *walk)
 
 void tree_look_again(struct tree *tree)
 {
-	tree_picture_again(&tree->now);
+	if (!tree->is_skipping)
+		tree_picture_again(&tree->now);
 }
 
 void tree_look_end(struct tree *tree, bool is_whole)
@@ -114,7 +120,7 @@ static void survey_name(struct tree *tree)
 	struct stat status;
 	bool is_vague;
 
-	if (fstatat(walk->fd, walk->name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+	if (tree->is_skipping || fstatat(walk->fd, walk->name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	is_vague = !tree->is_starting && tree_is_since(tree, sweep_stamp_ns(&status));
 	tree_picture_add(&tree->before, walk->name, &status, is_vague ? TREE_VAGUE : 0);
@@ -523,7 +529,7 @@ int tree_tell(struct tree *tree, struct arena *arena, struct tree_list *ret_list
 {
 	struct arena CLEANUP_ARENA scratch = { 0 };
 	struct tree_rows rows = { .arena = &scratch };
-	struct tree_list list = { .is_cut = !tree->is_whole };
+	struct tree_list list = { .is_cut = !tree->is_whole || tree->has_skipped };
 	int result = 0;
 
 	tree_stop(tree);

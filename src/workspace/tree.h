@@ -64,8 +64,9 @@ struct tree {
 	struct tree_picture before, earlier, now;
 	int64_t since_ns;
 	bool is_begun;
-	bool is_loaded; /* `earlier` was looked for in the state directory */
-	bool is_whole;	/* the last look came to its end */
+	bool is_loaded;		       /* `earlier` was looked for in the state directory */
+	bool is_whole;		       /* the last look came to its end */
+	bool is_skipping, has_skipped; /* a directory too deep for a path */
 	enum tree_phase phase;
 	struct walk walk; /* of the survey */
 	struct arena scratch;
