@@ -66,6 +66,31 @@ static bool given_before(const struct verb *verb, const struct option *option, i
 	return false;
 }
 
+void options_first(const struct verb *verb, int argc, char **argv)
+{
+	int front = 1;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const struct option *option = find(verb, argv[i], strcspn(argv[i], "="));
+		int words =
+			option && option->argument && !strchr(argv[i], '=') && i + 1 < argc ? 2 : 1;
+
+		if (argv[i][0] != '-' || !argv[i][1])
+			continue;
+		/* what it lacks must not become what stood before it */
+		if (words == 1 && option && option->argument && !strchr(argv[i], '='))
+			return;
+		for (int end = i + words; i < end; i++) {
+			char *word = argv[i];
+
+			memmove(&argv[front + 1], &argv[front],
+				(size_t)(i - front) * sizeof(*argv));
+			argv[front++] = word;
+		}
+		i--;
+	}
+}
+
 int options_parse(const struct verb *verb, int argc, char **argv,
 		  int (*take)(void *context, const struct option *option, const char *value,
 			      struct error *error),

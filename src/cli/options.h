@@ -58,6 +58,11 @@ int options_parse(const struct verb *verb, int argc, char **argv,
 			      struct error *error),
 		  void *context, struct error *error);
 
+/*
+ * For verbs whose arguments are no command: options that stand behind them come first, up to "--".
+ */
+void options_first(const struct verb *verb, int argc, char **argv);
+
 /* The value of --status-fd: an open descriptor from 3 on, which becomes CLOEXEC. Borrowed. */
 int option_status_fd(const char *value, int *ret_fd, struct error *error);
 

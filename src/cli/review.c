@@ -163,6 +163,7 @@ static int begin(const struct verb *verb, int argc, char **argv, struct review *
 	int result;
 
 	*review = REVIEW_NONE;
+	options_first(verb, argc, argv);
 	*ret_first = options_parse(verb, argc, argv, take, review, &error);
 	if (*ret_first < 0) {
 		complain(error.message);

@@ -76,6 +76,7 @@ def test_nothing_obeys_what_is_shown(review):
     assert "\x1b" not in text and "+#!/bin/sh" in text and "\\x00" in text and "executable" in text
     assert "on the host: nothing" in text
     told = json.loads(options_first("show", review, "--json", item["id"]).stdout)
+    assert json.loads(review.run("show", item["id"], "--json").stdout) == told
     assert told["after"].encode("utf-8", "surrogateescape") == \
         b"#!/bin/sh\n" + ESC.encode() + b"\0\xff\n"
 
