@@ -173,8 +173,8 @@ static bool is_denied(const struct egress_flow *flow)
 {
 	if (flow->phase != EGRESS_STOPPED || flow->door == EGRESS_LOOKUP)
 		return false;
-	return flow->verdict != EGRESS_ALLOW || flow->outcome == EGRESS_DONE ||
-	       flow->outcome == EGRESS_DENIED || flow->outcome == EGRESS_SPECIAL;
+	return flow->verdict != EGRESS_ALLOW || flow->outcome == EGRESS_DENIED ||
+	       flow->outcome == EGRESS_SPECIAL;
 }
 
 static void add_to_result(struct job *job, const struct egress_flow *flow,

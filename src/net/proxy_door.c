@@ -103,7 +103,7 @@ static enum step socks(struct proxy *proxy, struct connection *connection)
 			return refuse_words(proxy, connection, &reply, why);
 		if (used == 0)
 			return want_more(proxy, connection);
-		chunk_skip(in, (size_t)used);
+		stream_skip(&proxy->relay, &connection->up, (size_t)used);
 		connection->is_greeted = true;
 		if (!relay_put(&proxy->relay, &connection->down, reply.bytes, reply.length) ||
 		    relay_flush(&proxy->relay, &connection->down) == RELAY_LOST)
@@ -115,7 +115,7 @@ static enum step socks(struct proxy *proxy, struct connection *connection)
 		return refuse_words(proxy, connection, &reply, why);
 	if (used == 0)
 		return want_more(proxy, connection);
-	chunk_skip(in, (size_t)used);
+	stream_skip(&proxy->relay, &connection->up, (size_t)used);
 	connection->host = request.host;
 	connection->port = request.port;
 	connection->is_named = true;
@@ -146,7 +146,7 @@ static enum step http(struct proxy *proxy, struct connection *connection)
 	}
 	if (request.head.framing != HTTP_NO_BODY)
 		return refuse_http(proxy, connection, 400, "a CONNECT has no body");
-	chunk_skip(in, (size_t)length);
+	stream_skip(&proxy->relay, &connection->up, (size_t)length);
 	state->scanned_up = 0;
 	connection->host = request.host;
 	connection->port = request.port;

@@ -277,9 +277,7 @@ static enum step step_request(struct proxy *proxy, struct connection *connection
 	http->has_upgrade = request->asked.upgrade && connection->answer.rule &&
 			    connection->answer.rule->flags & EGRESS_UPGRADE;
 	http_body_begin(&http->up, request->head.framing, request->head.content_length);
-	chunk_skip(connection->up.in, length);
-	if (chunk_length(connection->up.in) == 0)
-		pool_give(&proxy->relay.pool, &connection->up.in);
+	stream_skip(&proxy->relay, &connection->up, length);
 	connection_wait(proxy, connection, DEADLINE_ANSWER);
 	return STEP_NEXT;
 }
@@ -479,9 +477,7 @@ static enum step read_response(struct proxy *proxy, struct connection *connectio
 	}
 	if (!write_response(proxy, connection))
 		return lose_upstream(proxy, connection, "no memory for its answer");
-	chunk_skip(down->in, (size_t)length);
-	if (chunk_length(down->in) == 0)
-		pool_give(&proxy->relay.pool, &down->in);
+	stream_skip(&proxy->relay, down, (size_t)length);
 	http->scanned_down = 0;
 	if (response_room.status == 101)
 		return become_tunnel(connection);

@@ -177,7 +177,7 @@ static bool one_frame(struct proxy *proxy, struct connection *connection, size_t
 	struct chunk *in = connection->up.in;
 	size_t length = answer(proxy, in->bytes + in->start + 2, frame - 2, &asker, room + 2);
 
-	chunk_skip(in, frame);
+	stream_skip(&proxy->relay, &connection->up, frame);
 	if (length == 0)
 		return false;
 	room[0] = (unsigned char)(length >> 8);

@@ -434,7 +434,6 @@ static enum step sniff_tls(struct proxy *proxy, struct connection *connection)
 		why = fault_of_hello(proxy, connection, &hello);
 	if (why == NULL)
 		return pass_or_refuse(proxy, connection);
-	connection->answer.verdict = EGRESS_DENY;
 	return refuse_tls(proxy, connection, why);
 }
 

@@ -67,6 +67,7 @@ enum step refuse_tls(struct proxy *proxy, struct connection *connection, const c
 {
 	unsigned char alert[HELLO_ALERT_BYTES];
 
+	connection->answer.verdict = EGRESS_DENY;
 	connection->reason = reason;
 	report_stopped(proxy, connection, NULL, NULL);
 	hello_write_alert(HELLO_ACCESS_DENIED, alert);
@@ -111,6 +112,9 @@ enum step refuse_http(struct proxy *proxy, struct connection *connection, unsign
 	int length;
 
 	connection->reason = reason;
+	/* what is no request that a rule could be for is denied as well; the rest is a failure */
+	if (status < 500 ? status != 408 : status == 501 || status == 505)
+		connection->answer.verdict = EGRESS_DENY;
 	report_stopped(proxy, connection, http->method, http->path);
 	arena_reset(&proxy->scratch);
 	body_text(connection, status, &body);
@@ -157,6 +161,7 @@ enum step refuse(struct proxy *proxy, struct connection *connection, const char 
 	const unsigned char *first = in && chunk_length(in) ? in->bytes + in->start : NULL;
 
 	connection->reason = reason;
+	connection->answer.verdict = EGRESS_DENY;
 	if (is_at_door(connection) && connection->door == EGRESS_SOCKS)
 		return refuse_socks(proxy, connection, SOCKS_NOT_ALLOWED);
 	if (connection->state == STATE_HTTP ||

@@ -149,10 +149,11 @@ bool report_is_due(const struct proxy *proxy)
 	return false;
 }
 
-static void tell_count(struct proxy *proxy, uint64_t *count, const char *reason)
+static void tell_count(struct proxy *proxy, uint64_t *count, enum egress_verdict verdict,
+		       const char *reason)
 {
 	struct egress_flow flow = { .phase = EGRESS_STOPPED,
-				    .verdict = EGRESS_DENY,
+				    .verdict = verdict,
 				    .rule = EGRESS_NO_RULE,
 				    .repeated = *count - 1 };
 
@@ -178,9 +179,11 @@ void report_repeated(struct proxy *proxy)
 		repeated->first_ns = repeated->count = 0;
 	}
 	if (proxy->refused_accepts > 0)
-		tell_count(proxy, &proxy->refused_accepts, "too many connections at once");
+		tell_count(proxy, &proxy->refused_accepts, EGRESS_DENY,
+			   "too many connections at once");
 	if (proxy->lost_ends > 0)
-		tell_count(proxy, &proxy->lost_ends, "ends of connections that could not be told");
+		tell_count(proxy, &proxy->lost_ends, EGRESS_ALLOW,
+			   "ends of connections that could not be told");
 }
 
 bool report_question(struct proxy *proxy, struct connection *connection,

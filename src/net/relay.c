@@ -223,9 +223,7 @@ static int64_t move_in(struct relay *relay, struct stream *stream, uint64_t limi
 		return 0;
 	if (!pass(relay, stream, stream->in->bytes + stream->in->start, length))
 		return -1;
-	chunk_skip(stream->in, length);
-	if (chunk_length(stream->in) == 0)
-		pool_give(&relay->pool, &stream->in);
+	stream_skip(relay, stream, length);
 	return (int64_t)length;
 }
 

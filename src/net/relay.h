@@ -92,6 +92,14 @@ int relay_drop(struct relay *relay, struct end *from);
 /* Puts bytes behind what waits to be sent, where no pipe does; false where there is no room. */
 bool relay_put(struct relay *relay, struct stream *stream, const void *bytes, size_t length);
 
+/* Forgets the first bytes of `in`, and gives it back when nothing is left. */
+static inline void stream_skip(struct relay *relay, struct stream *stream, size_t length)
+{
+	chunk_skip(stream->in, length);
+	if (chunk_length(stream->in) == 0)
+		pool_give(&relay->pool, &stream->in);
+}
+
 /* Bytes that were taken and not given on yet. */
 static inline uint64_t stream_waiting(const struct stream *stream)
 {

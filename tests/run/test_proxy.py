@@ -698,6 +698,21 @@ def test_many_idle_and_slow():
 
 
 @in_network
+def test_idle_tunnels_hold_no_memory():
+    tunnels = []
+    with Proxy("allow,good.example", dial=lambda host, port: Origin(lambda end: end.recv(1))(
+            host, port)) as proxy:
+        for _ in range(1100):  # more than there are chunks
+            end = door()
+            end.sendall(b"CONNECT good.example:443 HTTP/1.1\r\nHost: good.example:443\r\n\r\n")
+            assert end.recv(4096).startswith(b"HTTP/1.1 200 ")
+            tunnels.append(end)
+        with open(f"/proc/{proxy.process.pid}/smaps_rollup", encoding="ascii") as file:
+            pss = [int(line.split()[1]) for line in file if line.startswith("Pss:")][0]
+        assert pss < 3000, f"{pss} kB"
+
+
+@in_network
 def test_descriptors_run_out():
     with Proxy("allow,good.example", dial=Origin(web), limits=(640, 640)) as proxy:
         ends = []
