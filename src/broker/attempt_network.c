@@ -7,13 +7,13 @@
 
 #include "base/fd.h"
 #include "kernel/netlink.h"
+#include "net/dns.h"
 #include "policy/place.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -26,9 +26,6 @@
 
 /* The first connection of a box starts its proxy; a busy machine takes its time. */
 #define ANSWER_MS 5000
-
-/* One question: a head of 12 bytes, a name, two numbers (RFC 1035, section 4.1). */
-#define QUESTION_BYTES 64
 
 /*
  * What became of a connection that was made: 0 when somebody answers as an upstream would, else
@@ -108,74 +105,67 @@ int attempt_door(char *const *arguments)
 	return say(fd, text);
 }
 
+/* The addresses that a name server has for a name, of version 4. */
+static int look_up(const char *server, const char *name, struct dns_result *ret_result)
+{
+	unsigned char question[DNS_LIMIT_QUERY_BYTES], reply[DNS_LIMIT_UDP_BYTES];
+	struct pollfd ready = { .events = POLLIN };
+	int CLEANUP_FD fd = -1;
+	struct host host;
+	const char *why;
+	uint16_t id;
+	ssize_t length;
+	int result = host_parse(name, strlen(name), &host, &why);
+
+	if (result < 0)
+		return result;
+	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+		return -EBADMSG;
+	result = attempt_connect_to(server, "53", SOCK_DGRAM, &fd);
+	if (result < 0)
+		return result;
+	ready.fd = fd;
+	if (send(fd, question, dns_write_query(id, &host, DNS_A, question), 0) < 0)
+		return -EBADMSG;
+	if (poll(&ready, 1, ANSWER_MS) != 1)
+		return -ETIMEDOUT;
+	length = recv(fd, reply, sizeof(reply), 0);
+	if (length < 0)
+		return -errno;
+	return dns_parse_answer(reply, (size_t)length, id, &host, DNS_A, ret_result) < 0 ?
+		       -EBADMSG :
+		       0;
+}
+
 int attempt_name(char *const *arguments)
 {
-	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
-	struct addrinfo *found = NULL;
-	char address[INET_ADDRSTRLEN] = "";
+	char address[ADDRESS_TEXT_BYTES];
+	struct dns_result found;
 	int CLEANUP_FD fd = -1;
-	int result;
+	int result = look_up(PLACE_NAMESERVER_TEXT, arguments[0], &found);
 
 	/* a name that is not given at all is refused as well */
-	if (getaddrinfo(arguments[0], arguments[1], &hints, &found) != 0)
+	if (result < 0 || found.address_count == 0)
 		return -ECONNREFUSED;
-	(void)inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)found->ai_addr)->sin_addr, address,
-			sizeof(address));
-	freeaddrinfo(found);
+	address_print(&found.addresses[0], address);
 	result = attempt_connect_to(address, arguments[1], SOCK_STREAM, &fd);
 	return result < 0 ? result : say_request(fd, arguments[0]);
 }
 
-/* "x.invalid", type A, class IN. */
-static size_t make_question(unsigned char bytes[static QUESTION_BYTES])
-{
-	static const unsigned char rest[] = { 1,   0,	0,   1,	  0,   0,   0,	 0, 0, 0, 1, 'x', 7,
-					      'i', 'n', 'v', 'a', 'l', 'i', 'd', 0, 0, 1, 0, 1 };
-
-	if (getrandom(bytes, 2, 0) != 2)
-		return 0;
-	memcpy(bytes + 2, rest, sizeof(rest));
-	return 2 + sizeof(rest);
-}
-
 /* Whoever is asked: either no address, or one that is the box's own. */
-static int judge_reply(const unsigned char *bytes, size_t length, size_t question)
-{
-	uint32_t address;
-
-	if (length < question || !(bytes[2] & 0x80))
-		return -EBADMSG;
-	if (bytes[3] & 15 || (!bytes[6] && !bytes[7]))
-		return 0;
-	/* a pointer to the name, type, class, time to live, length, address */
-	if (length < question + 16)
-		return -ENOMSG;
-	memcpy(&address, bytes + question + 12, sizeof(address));
-	return (ntohl(address) & ~0u << (32 - PLACE_NAMES_V4_BITS)) == PLACE_NAMES_V4 ? 0 : -ENOMSG;
-}
-
 int attempt_nameserver(char *const *arguments)
 {
-	unsigned char question[QUESTION_BYTES], reply[512];
-	size_t length = make_question(question);
-	int CLEANUP_FD fd = -1;
-	struct pollfd ready = { .events = POLLIN };
-	ssize_t received;
-	int result = attempt_connect_to(arguments[0], "53", SOCK_DGRAM, &fd);
+	const struct address ours = {
+		.family = ADDRESS_V4, .bytes = { PLACE_NAMES_V4 >> 24, PLACE_NAMES_V4 >> 16 & 0xff }
+	};
+	struct dns_result found;
+	int result = look_up(arguments[0], "x.invalid", &found);
 
 	if (result < 0)
 		return result;
-	ready.fd = fd;
-	if (!length || send(fd, question, length, 0) < 0)
-		return -EBADMSG;
-	if (poll(&ready, 1, ANSWER_MS) != 1)
-		return -ETIMEDOUT;
-	received = recv(fd, reply, sizeof(reply), 0);
-	if (received < 0)
-		return -errno;
-	if (memcmp(reply, question, 2) != 0)
-		return -EBADMSG;
-	return judge_reply(reply, (size_t)received, length);
+	if (found.address_count == 0)
+		return 0;
+	return address_within(&found.addresses[0], &ours, PLACE_NAMES_V4_BITS) ? 0 : -ENOMSG;
 }
 
 static int change_network(char *const *arguments)

@@ -296,7 +296,7 @@ const struct verb verb_policy_decide = {
 	.name = "policy decide",
 	.synopsis = "[-- COMMAND [ARGUMENT...]]",
 	.summary =
-		"Tell what a command line wants, and whether it is allowed, asked about or denied: by "
+		"Tell what a command line wants, and if it is allowed, asked about or denied: by "
 		"--policy or --preset in their box, else outside of any, where reads alone are "
 		"allowed.",
 	.options = options,

@@ -257,12 +257,13 @@ static void check_request(struct compiling *compiling)
 		refuse(compiling, EOPNOTSUPP, "needs inspection of TLS, which this build lacks");
 	if ((rule->method_count || rule->path_count) && rule->protocols != EGRESS_HTTP)
 		refuse(compiling, EOPNOTSUPP,
-		       "has methods or paths, which can be seen of `protocol: http` alone; of others "
-		       "they need inspection of TLS, which this build lacks");
+		       "has methods or paths, which can be seen of `protocol: http` alone; of "
+		       "others they need inspection of TLS, which this build lacks");
 	for (size_t i = 0; i < rule->path_count; i++)
 		if (!egress_path_check(rule->paths[i]))
 			refuse(compiling, EINVAL,
-			       "has a path that is no pattern: /a/*, /a/**, without a '/' at its end");
+			       "has a path that is no pattern: /a/*, /a/**, without a '/' at its "
+			       "end");
 }
 
 /* What takes in hosts of many owners; a denial may do that. */

@@ -3,8 +3,8 @@
  * memory is the arena's.
  *
  * A rule that cannot be enforced as it stands is refused, never taken in part: what can only be
- * seen inside of TLS (methods and paths of anything but plain HTTP, `inspect`), UDP, quotas that nothing
- * counts. So is one that is over-broad and not marked as `dangerous: true`.
+ * seen inside of TLS (methods and paths of anything but plain HTTP, `inspect`), UDP, quotas that
+ * nothing counts. So is one that is over-broad and not marked as `dangerous: true`.
  */
 #pragma once
 

@@ -218,7 +218,7 @@ static void allow_write(struct importing *importing, const struct outline_node *
 		add(importing, IMPORT_WRITE, node, path);
 	else
 		note(importing, node, text,
-		     "a single directory of the workspace: a workspace is written as a whole or not");
+		     "a single directory of the workspace: it is written as a whole or not");
 }
 
 static void allow_read(struct importing *importing, const struct outline_node *node,
@@ -256,7 +256,7 @@ static void deny_command(struct importing *importing, const struct outline_node 
 		    arena_copy_bytes(importing->arena, text, length));
 	else
 		note(importing, node, text,
-		     "a rule for some arguments of a program: a policy denies programs, and asks by "
+		     "a rule for some arguments of a program: a policy denies programs, asks by "
 		     "what a command does (approvals.ask)");
 }
 

@@ -1,5 +1,5 @@
-"""The benches of egress: from inside of a box through bawn's proxy, side by side with squid and with
-no proxy at all. All of it is in a network namespace of its own, on one loopback.
+"""The benches of egress: from inside of a box through bawn's proxy, side by side with squid and
+with no proxy at all. All of it is in a network namespace of its own, on one loopback.
 
 Run as `egress.py BAWN LOAD STATE WORKSPACE SECONDS ROUNDS` in such a namespace; prints one line of
 JSON with the medians and the numbers of each round.

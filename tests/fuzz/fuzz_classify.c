@@ -1,6 +1,6 @@
 /*
  * Commands as argv, one word a line: whatever the words are, requests point into them, limits hold,
- * a wrapper that leaves the wall is never lost, and no verdict of a policy's is milder than the worst
+ * a wrapper that leaves the wall is never lost, and no verdict of a policy is milder than the worst
  * of its requests'. A word that begins with '?' is not known.
  */
 #include <stdbool.h>

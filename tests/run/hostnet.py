@@ -6,7 +6,7 @@ held against it.
 
     host = HostNet(directory)     starts it
     host.run(argv...)             runs a command there
-    host.seen("dns")              what the resolver was asked, what servers were connected to and got
+    host.seen("dns")              what the resolver was asked, what servers got
 """
 import json
 import os

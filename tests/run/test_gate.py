@@ -1,4 +1,4 @@
-"""What a policy's rules about requests make of actions before they start, in runs and live tasks."""
+"""What a policy's rules make of actions before they start, in runs and live tasks."""
 import json
 import os
 import subprocess

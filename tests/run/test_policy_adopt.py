@@ -169,7 +169,8 @@ def test_it_is_on_record(place, hosted):
     propose(place, "environment: {set: {PROJECT: one}}\n")
     assert adopt(hosted, "--yes").returncode == 0
     assert adopt(hosted, "--drop", "--yes").returncode == 0
-    ledger = [json.loads(line) for path in (place.state / "trace").rglob("ledger*") if path.is_file()
+    files = [path for path in (place.state / "trace").rglob("ledger*") if path.is_file()]
+    ledger = [json.loads(line) for path in files
               for line in path.read_text().splitlines()]
     rows = [(row["type"], row["body"]["verb"], row["body"]["items"][0]["outcome"])
             for row in ledger if row["type"].startswith("decision")]

@@ -10,8 +10,8 @@
  *   keep      requests on one connection for each client
  *   body      /big, once for each client
  *   idle      CLIENTS tunnels that stay open until standard input ends
- * VIA "-": no proxy is asked (captured, or direct). One line of JSON: requests, seconds, rate, p50_us,
- * p99_us, first_us (of the first request of all), bytes.
+ * VIA "-": no proxy is asked (captured, or direct). One line of JSON: requests, seconds, rate,
+ * p50_us, p99_us, first_us (of the first request of all), bytes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -72,8 +72,7 @@ static void answer(int fd, const char *head, uint64_t big_bytes)
 	if (send(fd, room, (size_t)length, MSG_NOSIGNAL) != length)
 		return;
 	while (bytes > 2) {
-		ssize_t count =
-			send(fd, big, bytes < ROOM ? (size_t)bytes : ROOM, MSG_NOSIGNAL);
+		ssize_t count = send(fd, big, bytes < ROOM ? (size_t)bytes : ROOM, MSG_NOSIGNAL);
 
 		if (count <= 0)
 			return;
@@ -182,9 +181,8 @@ static int open_target(void)
 		fail("connect");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (has_via) {
-		int length = snprintf(room, sizeof(room),
-				      "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target_text,
-				      target_text);
+		int length = snprintf(room, sizeof(room), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n",
+				      target_text, target_text);
 		ssize_t count;
 
 		if (send(fd, room, (size_t)length, 0) != length)
@@ -221,8 +219,8 @@ static uint64_t request(int fd, const char *path)
 			if (memcmp(room + 9, "200", 3) != 0)
 				fail("not answered with 200");
 			if (end && field)
-				wanted = (uint64_t)(end + 4 - room) +
-					 strtoull(field + 16, NULL, 10);
+				wanted =
+					(uint64_t)(end + 4 - room) + strtoull(field + 16, NULL, 10);
 		}
 	} while (wanted == 0 || got < wanted);
 	return got;

@@ -1,4 +1,4 @@
-/* The door of SOCKS5: CONNECT to a name or an address, and every other wish refused in its words. */
+/* The door of SOCKS5: CONNECT to a name or an address; every other wish is refused in its words. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
