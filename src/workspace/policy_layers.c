@@ -221,6 +221,17 @@ static int follow_store(struct loader *loader, const char *store)
 }
 
 /*
+ * A home that is somebody else's and closed to the caller has no policy of the caller's: so it is
+ * for root of a user namespace of one's own, whose home by the database is the host's root's.
+ */
+static bool is_of_another(const struct loader *loader, const char *home)
+{
+	struct stat status;
+
+	return lstat(home, &status) == 0 && status.st_uid != loader->host->uid;
+}
+
+/*
  * The store's real place: what a task could put there would be read by the next start, also where
  * there is no store yet.
  */
@@ -244,6 +255,8 @@ static int find_store(struct loader *loader, int *ret_fd)
 		fd = open(loader->layers->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		fd = fd < 0 ? -errno : fd;
 	}
+	if (fd == -EACCES && is_of_another(loader, home))
+		return 0;
 	if (fd < 0 && fd != -ENOENT)
 		return error_errno(loader->error, fd, "the user's policies in %s",
 				   loader->layers->store);

@@ -115,10 +115,15 @@ def test_denial_names_the_way(place, lying):
 
 def test_who_connects(place, lying):
     """The program that has the socket, and no word where two programs have it."""
-    ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/1014; cat <&3")
+    shared = ("import os, socket, time\ns = socket.socket()\nos.set_inheritable(s.fileno(), True)\n"
+              "child = os.fork()\nif child == 0:\n    os.execvp('sleep', ['sleep', '60'])\n"
+              "while 'sleep' not in open(f'/proc/{child}/comm').read():\n    time.sleep(0.01)\n"
+              "s.connect(('1.2.3.4', 1014))\nprint(s.recv(100).decode(), flush=True)\n"
+              "os.kill(child, 9)\n")
+    ran = run(place, lying, f'python3 -c "{shared}"')
     known, action, device, inode = map(int, ran.stdout.splitlines()[0].split())
     bash = os.stat(shutil.which("bash"))
-    # bash has the socket, and so has cat
+    # another program had it before there was a connection
     assert (known, action, inode) == (0, 0, 0)
     ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/1014; read -r line <&3; echo $line")
     known, action, device, inode = map(int, ran.stdout.splitlines()[0].split())
