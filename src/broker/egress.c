@@ -277,6 +277,7 @@ int egress_begin(struct task *task, struct error *error)
 	if (result < 0)
 		return result;
 	egress->is_on = true;
+	egress->by_ports = capture->tcp < 0;
 	egress->room = EGRESS_BURST;
 	egress->room_ns = clock_monotonic_ns();
 	egress->patience.fire = on_patience;

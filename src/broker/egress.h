@@ -31,6 +31,7 @@ struct task;
 
 struct egress {
 	bool is_on;    /* the listeners are watched, or the roles run */
+	bool by_ports; /* the kernel has no rules that capture every port */
 	bool is_begun; /* the roles run */
 	bool is_ready[2];
 	bool is_held; /* frozen with the task */

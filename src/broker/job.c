@@ -798,6 +798,8 @@ void job_conclude(struct job *job)
 	if (failed && result->end == RESULT_EXITED && err->held)
 		note_inferred(job, err);
 	result->denials = job->options.denials;
+	if (job->network)
+		job->network->by_ports = job->task->egress.by_ports;
 	result->network = job->network;
 	note_landed(job);
 	note_staged(job);

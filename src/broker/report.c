@@ -128,6 +128,14 @@ static void add_deferred(const struct result *result, struct buffer *buffer)
 }
 
 /* bawn: artifacts: 3 in DIR; not copied: x (it is a link) */
+/* What the kernel lacks is said once, since a refusal it gives by itself is in no record. */
+static void add_capture(const struct result *result, struct buffer *buffer)
+{
+	if (result->network && result->network->by_ports)
+		add_line(buffer, "this kernel has no rules that capture every connection: to ports "
+				 "that no rule names they were refused, and are in no record");
+}
+
 static void add_artifacts(const struct artifact_list *list, struct buffer *buffer)
 {
 	size_t copied = 0, named = 0;
@@ -166,6 +174,7 @@ void report_lines(const struct result *result, struct buffer *buffer)
 				 "box was ended");
 	add_limits(result, buffer);
 	add_denials(result->denials, buffer);
+	add_capture(result, buffer);
 	add_left(result, buffer);
 	add_held(result, buffer);
 	add_deferred(result, buffer);

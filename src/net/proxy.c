@@ -31,7 +31,7 @@
 #define TURN_EVENTS 128
 
 /* epoll's data of what is no connection; an id shifted by one is above all of them. */
-enum watched { WATCH_CHANNEL = 1, WATCH_PEER, WATCH_TCP, WATCH_UDP, WATCH_DOOR };
+enum watched { WATCH_CHANNEL = 1, WATCH_PEER, WATCH_UDP, WATCH_LISTENER };
 
 static const uint64_t deadline_ns[DEADLINE_COUNT] = {
 	[DEADLINE_SILENT] = 300 * MILLISECOND_NS, [DEADLINE_FIRST] = 30 * SECOND_NS,
@@ -65,7 +65,8 @@ static struct connection *connection_new(struct proxy *proxy)
 	if (proxy->free_count == 0)
 		return NULL;
 	connection = &proxy->connections[proxy->free[--proxy->free_count]];
-	id = connection->id + (1u << CONNECTION_BITS);
+	/* the generation, which is never 0, and behind it the number in the table */
+	id = (connection->id | index_of(proxy, connection)) + (1u << CONNECTION_BITS);
 	if (id < 1u << CONNECTION_BITS)
 		id += 1u << CONNECTION_BITS;
 	*connection = (struct connection){
@@ -376,6 +377,34 @@ static int take_reply(struct proxy *proxy, const struct message *message)
 	return 0;
 }
 
+static int watch(struct proxy *proxy, int fd, uint32_t events, uint64_t data)
+{
+	struct epoll_event event = { .events = events, .data.u64 = data };
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	return epoll_ctl(proxy->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int add_listener(struct proxy *proxy, int fd)
+{
+	if (proxy->listener_count == PROXY_LIMIT_LISTENERS)
+		return -ENOBUFS;
+	proxy->listeners[proxy->listener_count] = fd;
+	return watch(proxy, fd, proxy->is_held ? 0 : EPOLLIN,
+		     WATCH_LISTENER + proxy->listener_count++);
+}
+
+/* One more port, where the kernel has no rules that bring all of them to one. */
+static int take_listener(struct proxy *proxy, struct message *message)
+{
+	if (message->length != 0 || message->fd_count != 1)
+		return -EBADMSG;
+	message->fd_count = 0;
+	return add_listener(proxy, message->fds[0]);
+}
+
 /* 0 when all was taken, -EPIPE when the peer has gone, else what it did wrong. */
 static int take_messages(struct proxy *proxy, int fd)
 {
@@ -394,6 +423,8 @@ static int take_messages(struct proxy *proxy, int fd)
 			result = take_dialed(proxy, &message);
 		else if (fd == ROLE_CHANNEL && message.type == EGRESS_REPLY)
 			result = take_reply(proxy, &message);
+		else if (fd == ROLE_CHANNEL && message.type == EGRESS_LISTENER)
+			result = take_listener(proxy, &message);
 		else
 			result = -EBADMSG;
 		message_close_fds(&message);
@@ -502,21 +533,12 @@ static void go_on(struct proxy *proxy)
 
 static void listen_to(struct proxy *proxy, bool is_on)
 {
-	const struct {
-		int fd;
-		uint64_t data;
-	} sockets[] = {
-		{ EGRESS_FD_TCP, WATCH_TCP },
-		{ EGRESS_FD_UDP, WATCH_UDP },
-		{ EGRESS_FD_DOOR, WATCH_DOOR },
-	};
+	struct epoll_event event = { .events = is_on ? EPOLLIN : 0, .data.u64 = WATCH_UDP };
 
-	for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
-		struct epoll_event event = { .events = is_on ? EPOLLIN : 0,
-					     .data.u64 = sockets[i].data };
-
-		if (sockets[i].fd != EGRESS_FD_DOOR || proxy->order.flags & EGRESS_ORDER_DOOR)
-			(void)epoll_ctl(proxy->epoll_fd, EPOLL_CTL_MOD, sockets[i].fd, &event);
+	(void)epoll_ctl(proxy->epoll_fd, EPOLL_CTL_MOD, EGRESS_FD_UDP, &event);
+	for (uint32_t i = 0; i < proxy->listener_count; i++) {
+		event.data.u64 = WATCH_LISTENER + i;
+		(void)epoll_ctl(proxy->epoll_fd, EPOLL_CTL_MOD, proxy->listeners[i], &event);
 	}
 }
 
@@ -580,17 +602,14 @@ static int take(struct proxy *proxy, const struct epoll_event *event)
 			dial_queued(proxy);
 		return event->events & ~(uint32_t)EPOLLOUT ? take_messages(proxy, EGRESS_FD_PEER) :
 							     0;
-	case WATCH_TCP:
-		accept_some(proxy, EGRESS_FD_TCP);
-		return 0;
-	case WATCH_DOOR:
-		accept_some(proxy, EGRESS_FD_DOOR);
-		return 0;
 	case WATCH_UDP:
 		lookup_datagrams(proxy);
 		return 0;
 	default:
-		take_event(proxy, event);
+		if (event->data.u64 < WATCH_LISTENER + proxy->listener_count)
+			accept_some(proxy, proxy->listeners[event->data.u64 - WATCH_LISTENER]);
+		else
+			take_event(proxy, event);
 		return 0;
 	}
 }
@@ -664,19 +683,7 @@ static int make_room(struct proxy *proxy)
 		return -errno;
 	for (uint32_t i = proxy->limit_connections; i > 0; i--)
 		proxy->free[proxy->free_count++] = i - 1;
-	for (uint32_t i = 0; i < proxy->limit_connections; i++)
-		proxy->connections[i].id = i;
 	return 0;
-}
-
-static int watch(struct proxy *proxy, int fd, uint32_t events, uint64_t data)
-{
-	struct epoll_event event = { .events = events, .data.u64 = data };
-	int flags = fcntl(fd, F_GETFL);
-
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return -errno;
-	return epoll_ctl(proxy->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 static int watch_all(struct proxy *proxy)
@@ -691,11 +698,11 @@ static int watch_all(struct proxy *proxy)
 	if (result == 0)
 		result = watch(proxy, EGRESS_FD_PEER, EPOLLIN | EPOLLOUT | EPOLLET, WATCH_PEER);
 	if (result == 0)
-		result = watch(proxy, EGRESS_FD_TCP, EPOLLIN, WATCH_TCP);
-	if (result == 0)
 		result = watch(proxy, EGRESS_FD_UDP, EPOLLIN, WATCH_UDP);
+	if (result == 0)
+		result = add_listener(proxy, EGRESS_FD_TCP);
 	if (result == 0 && proxy->order.flags & EGRESS_ORDER_DOOR)
-		result = watch(proxy, EGRESS_FD_DOOR, EPOLLIN, WATCH_DOOR);
+		result = add_listener(proxy, EGRESS_FD_DOOR);
 	return result;
 }
 

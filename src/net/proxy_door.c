@@ -125,14 +125,12 @@ static enum step socks(struct proxy *proxy, struct connection *connection)
 static enum step http(struct proxy *proxy, struct connection *connection)
 {
 	static struct http_request request;
-	struct http_state *state = http_of(proxy, connection);
 	struct chunk *in = connection->up.in;
 	const char *head = (const char *)in->bytes + in->start, *why;
-	int length = http_head_end(head, chunk_length(in), &state->scanned_up, &why);
+	int length = http_head_end(head, chunk_length(in), &connection->scanned, &why);
 	int result;
 
 	connection->door = EGRESS_CONNECT;
-	connection->has_http = true;
 	if (length == 0)
 		return want_more(proxy, connection);
 	result = length < 0 ? length : http_parse_request(head, (size_t)length, &request, &why);
@@ -147,7 +145,7 @@ static enum step http(struct proxy *proxy, struct connection *connection)
 	if (request.head.framing != HTTP_NO_BODY)
 		return refuse_http(proxy, connection, 400, "a CONNECT has no body");
 	stream_skip(&proxy->relay, &connection->up, (size_t)length);
-	state->scanned_up = 0;
+	connection->scanned = 0;
 	connection->host = request.host;
 	connection->port = request.port;
 	connection->is_named = true;

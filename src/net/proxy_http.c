@@ -91,6 +91,7 @@ enum step http_begin(struct proxy *proxy, struct connection *connection)
 	connection->protocol = EGRESS_HTTP;
 	*http_of(proxy, connection) = (struct http_state){ 0 };
 	connection->has_http = true;
+	connection->scanned = 0;
 	connection->state = STATE_HTTP;
 	return STEP_NEXT;
 }
@@ -118,10 +119,9 @@ static const char *fault_of_request(const struct connection *connection,
 static bool read_request(struct proxy *proxy, struct connection *connection, size_t *ret_length,
 			 enum step *ret_step)
 {
-	struct http_state *http = http_of(proxy, connection);
 	struct chunk *in = connection->up.in;
 	const char *head = in ? (const char *)in->bytes + in->start : "", *why = NULL;
-	int length = http_head_end(head, chunk_length(in), &http->scanned_up, &why);
+	int length = http_head_end(head, chunk_length(in), &connection->scanned, &why);
 	int result;
 
 	if (length == 0) {
@@ -271,6 +271,7 @@ static enum step step_request(struct proxy *proxy, struct connection *connection
 	if (!write_request(proxy, connection, request))
 		return refuse_http(proxy, connection, 503, "no memory for another request");
 	http->is_sent = true;
+	connection->scanned = 0;
 	http->is_fresh = connection->upstream_requests++ == 0;
 	http->keeps_client = request->head.keep_alive;
 	http->keeps_upstream = !request->ends_connection;

@@ -93,7 +93,7 @@ struct http_state {
 	bool is_fresh; /* the upstream had no request before this one */
 	bool has_upgrade;
 	uint16_t status;
-	size_t scanned_up, scanned_down;
+	size_t scanned_down;
 	char method[EGRESS_METHOD_BYTES];
 	char path[EGRESS_PATH_BYTES];
 };
@@ -135,6 +135,7 @@ struct connection {
 	uint32_t dial_id; /* the dialer's word for it; an answer with another is too late */
 	uint32_t outcome;
 	struct address address;	     /* connected to */
+	size_t scanned;		     /* of the head of a request that is not whole yet */
 	uint32_t upstream_requests;  /* that the upstream had from us */
 	uint32_t request;	     /* number of the request on this connection */
 	const char *reason;	     /* of the refusal; a constant */
@@ -162,6 +163,9 @@ struct repeated {
 /* Kinds of refusals of the last second that are remembered, so that a flood is one record. */
 #define PROXY_LIMIT_KINDS 32u
 
+/* One for each port of the rules at the most, and the door. */
+#define PROXY_LIMIT_LISTENERS 72u
+
 struct proxy {
 	struct egress_order order;
 	struct egress_policy policy;
@@ -180,6 +184,8 @@ struct proxy {
 	uint64_t now_ns;
 	uint32_t dial_count;
 	struct arena scratch; /* of one text at a time; its first block stays */
+	int listeners[PROXY_LIMIT_LISTENERS];
+	uint32_t listener_count;
 	int epoll_fd, spare_fd;
 	bool is_peer_full;	 /* the dialer does not take dials: they are queued */
 	bool is_held;		 /* the supervisor does not take records: nothing new begins */

@@ -29,6 +29,7 @@ struct network_target *network_find(struct network_list *list, const char *host,
 void network_json(const struct network_list *list, struct json *json)
 {
 	json_object(json, "network");
+	json_string(json, "capture", list->by_ports ? "ports" : "all");
 	json_array(json, "targets");
 	for (size_t i = 0; i < list->count; i++) {
 		const struct network_target *target = &list->items[i];

@@ -31,6 +31,7 @@ struct network_target {
 struct network_list {
 	struct network_target items[NETWORK_LIMIT];
 	size_t count;
+	bool by_ports;	  /* the kernel could not capture every port, only those that rules name */
 	uint64_t dropped; /* different ones beyond the limit */
 };
 

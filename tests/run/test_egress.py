@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from boxed import BAWN, Place, remove_tree
+from boxed import BAWN, ROOT, Place, remove_tree
 from hostnet import METADATA, OTHER, PRIVATE, PUBLIC, HostNet, is_possible
 from test_trace_run import chains
 
@@ -66,10 +66,11 @@ class Ran:
         return f"status {self.status}\n{self.out[-1500:]}\n{self.err[-2500:]}\n{self.seen[-20:]}"
 
 
-def run(host, where, allow, script, *options):
+def run(host, where, allow, script, *options, prefix=()):
     host.forget()
     words = [word for name in allow for word in ("--allow-host", name)]
-    child = subprocess.run([*host.prefix[:-1], f"--wdns={where.work}", BAWN, "run", *where.options,
+    child = subprocess.run([*host.prefix[:-1], f"--wdns={where.work}", *prefix, BAWN, "run",
+                            *where.options,
                             *words, *options, "--", "bash", "-c", script],
                            stdin=subprocess.DEVNULL, capture_output=True, text=True,
                            timeout=LIMIT_S, check=False)
@@ -222,6 +223,24 @@ def test_record(host, place):
     assert {"opened", "closed", "stopped"} == {flow["phase"] for flow in flows}
     dial, = [one["body"] for one in chain if one["type"] == "net.dial"]
     assert (dial["target"], dial["outcome"], dial["tried"]) == ("pub.example:80", "done", [PUBLIC])
+
+
+def test_a_kernel_without_rules(host, place, tmp_path):
+    """Listeners on the ports that rules name take the place of the rules, and that is said."""
+    deny = tmp_path / "deny"
+    subprocess.run([shutil.which("cc") or "gcc", "-D_GNU_SOURCE", "-static", "-I", ROOT / "src",
+                    "-o", deny, ROOT / "tests/tools/deny.c"], check=True)
+    tmp_path.chmod(0o755)
+    script = (DIRECT + "curl -sS -m 20 http://pub.example/x; curl -s -m 9 http://other.example/; "
+              "curl -s -m 9 http://pub.example:8080/x; curl -s -m 9 http://93.184.216.99/; true")
+    ran = run(host, place, ["pub.example:80"], script,
+              prefix=[str(deny), "EPROTONOSUPPORT", "socket:netfilter"])
+    assert ran.status == 0 and "GET /x HTTP/1." in ran.out, ran
+    assert len(ran.connected) == 1 and ran.asked == {"pub.example"}, ran
+    assert ["net.host", "other.example:80"] in ran.denials, ran
+    assert "has no rules that capture every connection" in ran.err, ran
+    ran = run(host, place, ["pub.example:80"], DIRECT + "curl -sS -m 20 http://pub.example/x")
+    assert "no rules that capture" not in ran.err, ran
 
 
 def test_no_network_by_default(host, place):

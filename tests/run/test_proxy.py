@@ -1,6 +1,7 @@
 """bawn-proxy by itself: every door, every refusal, and what reaches the upstream (and what not)."""
 import json
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -700,8 +701,17 @@ def test_many_idle_and_slow():
 @in_network
 def test_idle_tunnels_hold_no_memory():
     tunnels = []
-    with Proxy("allow,good.example", dial=lambda host, port: Origin(lambda end: end.recv(1))(
-            host, port)) as proxy:
+
+    def dial(_host, _port):
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        tunnels.append(ours)
+        return theirs
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    assert hard >= 4096, "too few descriptors for this test"
+    with Proxy("allow,good.example", dial=dial) as proxy:
         for _ in range(1100):  # more than there are chunks
             end = door()
             end.sendall(b"CONNECT good.example:443 HTTP/1.1\r\nHost: good.example:443\r\n\r\n")
@@ -709,7 +719,7 @@ def test_idle_tunnels_hold_no_memory():
             tunnels.append(end)
         with open(f"/proc/{proxy.process.pid}/smaps_rollup", encoding="ascii") as file:
             pss = [int(line.split()[1]) for line in file if line.startswith("Pss:")][0]
-        assert pss < 3000, f"{pss} kB"
+        assert pss < 1700, f"{pss} kB"
 
 
 @in_network

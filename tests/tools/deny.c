@@ -5,7 +5,7 @@
  *	deny ERRNO CALL[,CALL...] COMMAND [ARGUMENT...]
  *
  * ERRNO and CALL are names; "unshare:user" and "clone:user" are the calls with CLONE_NEWUSER,
- * "clone:pidfd" the one with CLONE_PIDFD.
+ * "clone:pidfd" the one with CLONE_PIDFD, "socket:netfilter" what makes a socket of that protocol.
  */
 #include "kernel/compat.h"
 
@@ -22,35 +22,42 @@
 static const struct {
 	const char *name;
 	int number;
-	unsigned bits; /* of the first argument; 0: whatever it is */
+	unsigned bits;	   /* of the first argument; 0: whatever it is */
+	unsigned protocol; /* the third argument; 0: whatever it is */
 } calls[] = {
-	{ "unshare", SYS_unshare, 0 },
-	{ "unshare:user", SYS_unshare, CLONE_NEWUSER },
-	{ "clone:user", SYS_clone, CLONE_NEWUSER },
-	{ "clone:pidfd", SYS_clone, CLONE_PIDFD },
-	{ "clone3", SYS_clone3, 0 },
-	{ "setns", SYS_setns, 0 },
-	{ "mount", SYS_mount, 0 },
-	{ "pivot_root", SYS_pivot_root, 0 },
-	{ "fsopen", SYS_fsopen, 0 },
-	{ "open_tree", SYS_open_tree, 0 },
-	{ "move_mount", SYS_move_mount, 0 },
-	{ "mount_setattr", SYS_mount_setattr, 0 },
-	{ "openat2", SYS_openat2, 0 },
-	{ "landlock_create_ruleset", SYS_landlock_create_ruleset, 0 },
-	{ "landlock_restrict_self", SYS_landlock_restrict_self, 0 },
-	{ "seccomp", SYS_seccomp, 0 },
-	{ "execveat", SYS_execveat, 0 },
-	{ "memfd_create", SYS_memfd_create, 0 },
-	{ "close_range", SYS_close_range, 0 },
+	{ "socket:netfilter", SYS_socket, 0, 12 }, /* NETLINK_NETFILTER */
+	{ "unshare", SYS_unshare, 0, 0 },
+	{ "unshare:user", SYS_unshare, CLONE_NEWUSER, 0 },
+	{ "clone:user", SYS_clone, CLONE_NEWUSER, 0 },
+	{ "clone:pidfd", SYS_clone, CLONE_PIDFD, 0 },
+	{ "clone3", SYS_clone3, 0, 0 },
+	{ "setns", SYS_setns, 0, 0 },
+	{ "mount", SYS_mount, 0, 0 },
+	{ "pivot_root", SYS_pivot_root, 0, 0 },
+	{ "fsopen", SYS_fsopen, 0, 0 },
+	{ "open_tree", SYS_open_tree, 0, 0 },
+	{ "move_mount", SYS_move_mount, 0, 0 },
+	{ "mount_setattr", SYS_mount_setattr, 0, 0 },
+	{ "openat2", SYS_openat2, 0, 0 },
+	{ "landlock_create_ruleset", SYS_landlock_create_ruleset, 0, 0 },
+	{ "landlock_restrict_self", SYS_landlock_restrict_self, 0, 0 },
+	{ "seccomp", SYS_seccomp, 0, 0 },
+	{ "execveat", SYS_execveat, 0, 0 },
+	{ "memfd_create", SYS_memfd_create, 0, 0 },
+	{ "close_range", SYS_close_range, 0, 0 },
 };
 
 static const struct {
 	const char *name;
 	int number;
 } errnos[] = {
-	{ "EPERM", EPERM },   { "ENOSYS", ENOSYS },	    { "EACCES", EACCES },
-	{ "ENOSPC", ENOSPC }, { "EOPNOTSUPP", EOPNOTSUPP }, { "EINVAL", EINVAL },
+	{ "EPERM", EPERM },
+	{ "ENOSYS", ENOSYS },
+	{ "EACCES", EACCES },
+	{ "ENOSPC", ENOSPC },
+	{ "EOPNOTSUPP", EOPNOTSUPP },
+	{ "EINVAL", EINVAL },
+	{ "EPROTONOSUPPORT", EPROTONOSUPPORT },
 };
 
 #define LIMIT 256
@@ -73,15 +80,22 @@ static int add_call(struct program *program, const char *name, size_t length, un
 			continue;
 		add(program, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 							  offsetof(struct seccomp_data, nr)));
-		add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-							  (unsigned)calls[i].number, 0,
-							  calls[i].bits ? 3 : 1));
+		add(program, (struct sock_filter)BPF_JUMP(
+				     BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i].number, 0,
+				     calls[i].bits || calls[i].protocol ? 3 : 1));
 		if (calls[i].bits) {
 			add(program,
 			    (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 							 offsetof(struct seccomp_data, args)));
 			add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K,
 								  calls[i].bits, 0, 1));
+		}
+		if (calls[i].protocol) {
+			add(program,
+			    (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+							 offsetof(struct seccomp_data, args[2])));
+			add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+								  calls[i].protocol, 0, 1));
 		}
 		add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
 		return 0;
