@@ -328,8 +328,13 @@ static const char *take_host(struct document_reading *reading, const struct outl
 {
 	const char *text = node->text;
 	const char *name = strncmp(text, "*.", 2) == 0 ? text + 2 : text;
-	const char *why = NULL;
+	const char *why = NULL, *type = other_type(node);
 
+	if (type && strpbrk(text, DIGITS) == NULL) {
+		document_fault_at(reading, node,
+				  "%s takes a host, and this is %s; put it in quotes", key, type);
+		return NULL;
+	}
 	/* egress_compile() says which of these are addresses and networks, and what is too broad */
 	if (value == VALUE_NETWORK &&
 	    (strcmp(text, "*") == 0 || (strspn(text, DIGITS "abcdef:./") == strlen(text) &&
