@@ -60,8 +60,9 @@ def start_squid(place):
         place.parent.chmod(0o755)
     conf = place / "squid.conf"
     conf.write_text(SQUID_CONF.format(port=SQUID_PORT, place=place))
-    process = subprocess.Popen([SQUID, "-N", "-f", str(conf)], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+    # its name is that of its shared memory, too
+    process = subprocess.Popen([SQUID, "-N", "-n", f"bench{os.getpid()}", "-f", str(conf)],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(SQUID_PORT)
     return process
 
@@ -160,7 +161,7 @@ def main():
     finally:
         server.send_signal(signal.SIGKILL)
         if squid:
-            squid.send_signal(signal.SIGKILL)
+            squid.terminate()
             squid.wait()
         server.wait()
         shutil.rmtree(place)
