@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "policy/egress_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,6 +110,26 @@ static void print_rule(const struct policy *policy, enum reach reach, uint32_t r
 	buffer_text(buffer, ")\n");
 }
 
+/* Each rule by itself; what none of them allows is denied. */
+static void print_network(const struct egress_policy *egress, bool all, struct buffer *buffer)
+{
+	static const char *const verdicts[EGRESS_VERDICT_COUNT] = { "deny ", "ask ", "" };
+	size_t shown = all || egress->rule_count < SHOWN_PATHS ? egress->rule_count : SHOWN_PATHS;
+
+	for (size_t i = 0; i < shown; i++) {
+		const struct egress_rule *rule = &egress->rules[i];
+
+		buffer_format(buffer, "  %-10s %s", "connect", verdicts[rule->verdict]);
+		egress_rule_print(rule, buffer);
+		buffer_text(buffer, "  (");
+		rule_print(&rule->ref, buffer);
+		buffer_text(buffer, ")\n");
+	}
+	if (shown < egress->rule_count)
+		buffer_format(buffer, "  %-10s by %zu more rules\n", "connect",
+			      egress->rule_count - shown);
+}
+
 void trace_reach_print(const struct trace_reach *reach, bool all, struct buffer *buffer)
 {
 	static const char network[] = "nothing beyond the box's own loopback";
@@ -122,6 +143,10 @@ void trace_reach_print(const struct trace_reach *reach, bool all, struct buffer 
 	for (unsigned word = 0; word < REACH_COUNT; word++)
 		for (uint32_t rule = 0; rule < policy->rule_count; rule++)
 			print_rule(policy, word, rule, all, buffer);
+	if (policy->egress.mode != EGRESS_NONE) {
+		print_network(&policy->egress, all, buffer);
+		return;
+	}
 	buffer_format(buffer, "  %-10s %s", "connect", network);
 	if (policy->listener_count)
 		buffer_format(buffer, ", on which %zu listeners are the supervisor's",
@@ -148,6 +173,16 @@ static void write_paths(const struct policy *policy, enum reach reach, struct js
 	json_array_end(json);
 }
 
+static void write_network(const struct egress_rule *rule, struct json *json)
+{
+	struct buffer CLEANUP_BUFFER text = { 0 };
+
+	if (rule->verdict == EGRESS_DENY)
+		return;
+	egress_rule_print(rule, &text);
+	json_string(json, NULL, text.failed ? NULL : text.data);
+}
+
 void trace_reach_json(const struct trace_reach *reach, struct json *json)
 {
 	json_string(json, "unknown", reach->why);
@@ -161,5 +196,7 @@ void trace_reach_json(const struct trace_reach *reach, struct json *json)
 		write_paths(&reach->policy, word, json);
 	json_array(json, "connect");
 	json_string(json, NULL, "loopback");
+	for (size_t i = 0; i < reach->policy.egress.rule_count; i++)
+		write_network(&reach->policy.egress.rules[i], json);
 	json_array_end(json);
 }

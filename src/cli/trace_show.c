@@ -362,6 +362,27 @@ static void print_denials(struct show *show, const struct json_node *denials)
 	}
 }
 
+/* What it connected to; what it was not let to is among the denials. */
+static void print_targets(struct show *show, const struct json_node *targets)
+{
+	size_t count = 0;
+
+	for (const struct json_node *item = targets ? targets->first : NULL; item;
+	     item = item->next) {
+		const char *verdict = json_tree_text(item, "verdict");
+
+		if ((verdict && strcmp(verdict, "deny") == 0) ||
+		    (++count > SHOWN_ROWS && !show->all))
+			continue;
+		gist_target(item, row(show, "connected"));
+		end_row(show);
+	}
+	if (count > SHOWN_ROWS && !show->all) {
+		buffer_format(row(show, "connected"), "and %zu more", count - SHOWN_ROWS);
+		end_row(show);
+	}
+}
+
 static void print_result(struct show *show, const struct dossier_action *action, uint32_t number)
 {
 	const struct json_node *body = trace_dossier_read(&show->from, action->result);
@@ -383,6 +404,7 @@ static void print_result(struct show *show, const struct dossier_action *action,
 	}
 	print_layers(show, json_tree_get(body, "layers"));
 	print_list(show, json_tree_get(body, "limits_reached"), "reached", gist_limit, PAGE_NOTICE);
+	print_targets(show, json_tree_get(body, "network.targets"));
 	print_denials(show, json_tree_get(body, "denials"));
 	print_list(show, json_tree_get(body, "changes"), "changed", tell_change, PAGE_PLAIN);
 	quantity_tell_duration(took, json_tree_unsigned(body, "usage.duration_us", 0) * 1000, true);

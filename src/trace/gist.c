@@ -325,10 +325,41 @@ static void put_because(const struct json_node *body, const char *member, struct
 	put(body, member, buffer);
 }
 
+static void put_sizes(const struct json_node *body, struct buffer *buffer)
+{
+	uint64_t up = json_tree_unsigned(body, "bytes_up", 0);
+	uint64_t down = json_tree_unsigned(body, "bytes_down", 0);
+	char up_text[QUANTITY_TEXT_BYTES], down_text[QUANTITY_TEXT_BYTES];
+
+	quantity_tell_size(up_text, up);
+	quantity_tell_size(down_text, down);
+	if (up || down)
+		buffer_format(buffer, ", %s up, %s down", up_text, down_text);
+}
+
+void gist_target(const struct json_node *target, struct buffer *buffer)
+{
+	uint64_t count = json_tree_unsigned(target, "count", 0);
+
+	put(target, "host", buffer);
+	put_number(buffer, ":", json_tree_unsigned(target, "port", 0));
+	if (json_tree_text(target, "protocol")) {
+		buffer_text(buffer, " ");
+		put(target, "protocol", buffer);
+	}
+	if (count > 1)
+		put_number(buffer, " x", count);
+	buffer_text(buffer, " (");
+	gist_rule(json_tree_get(target, "rule"), buffer);
+	buffer_text(buffer, ")");
+	put_sizes(target, buffer);
+	if (json_tree_unsigned(target, "failed", 0))
+		put_number(buffer, ", failed: ", json_tree_unsigned(target, "failed", 0));
+}
+
 static void tell_flow(const struct json_node *body, struct buffer *buffer)
 {
 	uint64_t repeated = json_tree_unsigned(body, "repeated", 0);
-	char up[QUANTITY_TEXT_BYTES], down[QUANTITY_TEXT_BYTES];
 
 	put(body, "verdict", buffer);
 	buffer_text(buffer, " ");
@@ -344,10 +375,7 @@ static void tell_flow(const struct json_node *body, struct buffer *buffer)
 	buffer_text(buffer, " (");
 	gist_rule(json_tree_get(body, "rule"), buffer);
 	buffer_text(buffer, ")");
-	quantity_tell_size(up, json_tree_unsigned(body, "bytes_up", 0));
-	quantity_tell_size(down, json_tree_unsigned(body, "bytes_down", 0));
-	if (json_tree_unsigned(body, "bytes_up", 0) || json_tree_unsigned(body, "bytes_down", 0))
-		buffer_format(buffer, ", %s up, %s down", up, down);
+	put_sizes(body, buffer);
 	if (repeated)
 		put_number(buffer, " x", repeated + 1);
 	put_because(body, "reason", buffer);

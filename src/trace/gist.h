@@ -34,6 +34,9 @@ void gist_change(const struct json_node *change, size_t limit_bytes, struct buff
 /* "memory reached: 2G, seen 2.1G (polled)" */
 void gist_limit(const struct json_node *limit, struct buffer *buffer);
 
+/* A row of `network.targets`: "example.org:443 https x3 (flag --allow-host), 2K up, 1M down". */
+void gist_target(const struct json_node *target, struct buffer *buffer);
+
 /* How an action ended, from the body of its result: "exit 2", "signal 9", "timed out". */
 void gist_end(const struct json_node *result, struct buffer *buffer);
 

@@ -223,6 +223,10 @@ def test_record(host, place):
     assert {"opened", "closed", "stopped"} == {flow["phase"] for flow in flows}
     dial, = [one["body"] for one in chain if one["type"] == "net.dial"]
     assert (dial["target"], dial["outcome"], dial["tried"]) == ("pub.example:80", "done", [PUBLIC])
+    shown = subprocess.run([BAWN, "trace", "show", *place.options, chain[0]["task"]], text=True,
+                           capture_output=True, check=False, timeout=30).stdout
+    assert "connected  pub.example:80 http (flag --allow-host)" in shown, shown
+    assert "connect    pub.example, port" in shown, shown
 
 
 def test_a_kernel_without_rules(host, place, tmp_path):
