@@ -33,13 +33,13 @@ static bool is_many(const char *place)
 }
 
 void program_files_begin(struct program_files *files, const struct policy *policy,
-			 const char *const *environ, const char *cwd, struct arena *arena)
+			 const char *const *variables, const char *cwd, struct arena *arena)
 {
 	*files = (struct program_files){ .policy = policy, .path = "", .cwd = cwd, .arena = arena };
-	for (size_t i = 0; environ && environ[i]; i++)
-		if (strncmp(environ[i], "PATH=", 5) == 0)
-			files->path = environ[i] + 5;
-	for (size_t i = 0; !environ && i < policy->variable_count; i++)
+	for (size_t i = 0; variables && variables[i]; i++)
+		if (strncmp(variables[i], "PATH=", 5) == 0)
+			files->path = variables[i] + 5;
+	for (size_t i = 0; !variables && i < policy->variable_count; i++)
 		if (strcmp(policy->variables[i].name, "PATH") == 0)
 			files->path = policy->variables[i].value;
 }

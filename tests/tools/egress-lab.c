@@ -158,7 +158,7 @@ static void take_rule(struct egress_rule *rule, uint32_t line, char *text)
 static void take_resolver(struct egress_order *order, const char *text)
 {
 	struct host host;
-	uint16_t port;
+	uint16_t port = 0;
 	const char *why;
 
 	if (order->resolver_count == EGRESS_LIMIT_RESOLVERS ||
