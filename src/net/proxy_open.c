@@ -443,6 +443,8 @@ static enum step sniff_tls(struct proxy *proxy, struct connection *connection)
  */
 static enum step sniff_silence(struct proxy *proxy, struct connection *connection)
 {
+	struct egress_answer before;
+
 	if (connection->client.is_done) {
 		connection->reason = "closed before it said anything";
 		report_stopped(proxy, connection, NULL, NULL);
@@ -455,9 +457,14 @@ static enum step sniff_silence(struct proxy *proxy, struct connection *connectio
 		return refuse_reset(proxy, connection, connection->reason);
 	if (connection->known & EGRESS_FACT_PROTOCOL)
 		return pass_or_refuse(proxy, connection);
+	before = connection->answer;
 	know_protocol(connection, EGRESS_TCP);
 	if (connection_judge(proxy, connection) != JUDGE_DENY)
 		return pass_or_refuse(proxy, connection);
+	/* that was a guess: silence itself is no reason to deny anything */
+	connection->answer = before;
+	connection->reason = NULL;
+	connection->protocol = 0;
 	connection->known &= ~(uint32_t)EGRESS_FACT_PROTOCOL;
 	if (connection->deadline == DEADLINE_NONE)
 		connection_wait(proxy, connection, DEADLINE_FIRST);

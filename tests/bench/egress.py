@@ -125,6 +125,9 @@ def main():
     seconds, rounds = float(seconds), int(rounds)
     for words in ("link set lo up", f"addr add {ORIGIN}/32 dev lo"):
         subprocess.run(["ip", *words.split()], check=True)
+    # a run makes more connections than there are ports, each of which rests for a minute
+    for name, value in (("ip_local_port_range", "1024 65535"), ("tcp_tw_reuse", "1")):
+        Path(f"/proc/sys/net/ipv4/{name}").write_text(value, encoding="ascii")
     os.chdir(workspace)
     inside = shutil.copy(load, os.path.join(workspace, "load"))
     plain = [bawn_path, "run", "--state-dir", state, "--"]
