@@ -21,6 +21,8 @@ import threading
 import time
 from pathlib import Path
 
+# where ip lies is not in everybody's path
+os.environ["PATH"] += ":/usr/sbin:/sbin"
 IS_ROOT = os.geteuid() == 0
 PUBLIC, OTHER, PRIVATE, METADATA = "93.184.216.34", "93.184.216.99", "10.1.2.3", "169.254.169.254"
 PUBLIC6 = "2606:2800:220:1::1"

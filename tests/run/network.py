@@ -18,6 +18,8 @@ import traceback
 
 from boxed import BAWN
 
+# where ip and nft lie is not in everybody's path
+os.environ["PATH"] += ":/usr/sbin:/sbin"
 LAB = os.path.join(os.path.dirname(BAWN), "bawn-egress-lab")
 PROXY = os.path.join(os.path.dirname(BAWN), "bawn-proxy")
 DOOR = ("198.18.255.253", 3128)

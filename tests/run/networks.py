@@ -6,6 +6,8 @@ import pickle
 import subprocess
 import traceback
 
+# where ip lies is not in everybody's path
+os.environ["PATH"] += ":/usr/sbin:/sbin"
 NEW_USER, NEW_NET = 0x10000000, 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIMIT_S = 120
