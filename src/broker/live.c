@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "broker/binding.h"
 #include "broker/enforce.h"
 #include "broker/keep.h"
 #include "broker/join.h"
@@ -121,6 +122,37 @@ static const char *const *environment(const struct policy *policy,
 	return all;
 }
 
+/* A lock holds for what a client asks of a task, too. Its terminal's TERM is no variable of a flag. */
+static int check_variables(const struct effective *effective, const struct control_request *request,
+			   struct error *error)
+{
+	const struct document *document = &effective->binding->layers.document;
+	const struct document_statement *lock = document_lock(document, DOCUMENT_SET);
+
+	if (!lock)
+		lock = document_lock(document, DOCUMENT_PASS);
+	for (size_t i = 0; lock && i < request->variable_count; i++)
+		if (!(request->flags & CONTROL_TTY) ||
+		    strncmp(request->variables[i], "TERM=", 5) != 0)
+			return error_set(error, EPERM, "--env: the environment is locked by %s:%u",
+					 lock->rule.file ? lock->rule.file : "a policy",
+					 lock->rule.line);
+	return 0;
+}
+
+/* What a client asks for makes no more of the task's policy than a flag could at its start. */
+static int check_request(const struct effective *effective, const struct control_request *request,
+			 struct error *error)
+{
+	uint64_t most_ns = effective->policy.timeout_ns;
+
+	if (most_ns && request->timeout_ns > most_ns)
+		return error_set(error, EPERM,
+				 "--timeout: it is longer than the task's own, which a policy or "
+				 "flag of its start set");
+	return effective->binding ? check_variables(effective, request, error) : 0;
+}
+
 static int make_action(struct live *live, struct live_job *mine, struct error *error)
 {
 	const struct effective *effective = live->options->effective;
@@ -136,12 +168,17 @@ static int make_action(struct live *live, struct live_job *mine, struct error *e
 		.input = request->flags & CONTROL_TTY ? ACTION_INPUT_TTY :
 			 mine->exec.fds[0] >= 0	      ? ACTION_INPUT_PIPE :
 							ACTION_INPUT_NULL,
-		.timeout_ns = request->timeout_ns,
+		.timeout_ns = request->timeout_ns ? request->timeout_ns :
+						    effective->policy.timeout_ns,
 		.meta = request->meta,
 	};
+	int result;
 
 	if (arena_failed(arena) || !cwd)
 		return error_errno(error, ENOMEM, "making the action");
+	result = check_request(effective, request, error);
+	if (result < 0)
+		return result;
 	if (!path_is_under(cwd, effective->policy.workspace))
 		return error_set(error, EINVAL, "--cwd %s: it lies outside of the workspace %s",
 				 cwd, effective->policy.workspace);

@@ -26,7 +26,7 @@ static const struct meaning {
 				 "direct staged ephemeral read-only", "direct" },
 	[DOCUMENT_CONFINEMENT] = { SENSE_ALLOWS, "confinement that is", "unrestricted enforced",
 				   "enforced" },
-	[DOCUMENT_APPROVAL] = { SENSE_ALLOWS, "approval", "on-request always never", "on-request" },
+	[DOCUMENT_APPROVAL] = { SENSE_ALLOWS, "approval", "on-request never always", "on-request" },
 	[DOCUMENT_READ] = { SENSE_ALLOWS, "reading %s", "", "" },
 	[DOCUMENT_WRITE] = { SENSE_ALLOWS, "writing %s", "", "" },
 	[DOCUMENT_HIDE] = { SENSE_DENIES, "any look at %s", "", "" },

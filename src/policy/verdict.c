@@ -46,6 +46,8 @@ struct judging {
 	const struct verdict_facts *facts;
 	const struct policy *policy;
 	struct excepted valid, expired;
+	bool is_lifting; /* the request that is judged is one that `valid` is for */
+	bool is_lifted;	 /* and a rule was left out for it */
 };
 
 const char *verdict_word(enum wanted_judgement judgement)
@@ -63,11 +65,25 @@ static struct rule_ref rule_of(const struct judging *judging, const struct rulin
 	return judging->policy->rules[row->rule];
 }
 
-/* The worst counts, and of equal ones the first. */
-static void say(struct verdict *verdict, enum wanted_judgement judgement, struct rule_ref rule,
-		const char *reason)
+/* A file's exception is no answer to another file's rule. */
+static bool lifts(const struct judging *judging, const struct rule_ref *rule)
 {
-	if (judgement > verdict->judgement)
+	const struct rule_ref own = rule_of(judging, judging->valid.row);
+
+	return !rule->file || strncmp(rule->file, "preset ", 7) == 0 ||
+	       (own.file && strcmp(own.file, rule->file) == 0);
+}
+
+/*
+ * The worst counts, and of equal ones the first. An exception leaves out the rules that it lifts, one
+ * by one: others, of other files, count as if those had not been there.
+ */
+static void say(struct judging *judging, struct verdict *verdict, enum wanted_judgement judgement,
+		struct rule_ref rule, const char *reason)
+{
+	if (judging->is_lifting && lifts(judging, &rule))
+		judging->is_lifted = true;
+	else if (judgement > verdict->judgement)
 		*verdict = (struct verdict){ judgement, rule, reason ? reason : "" };
 }
 
@@ -190,15 +206,6 @@ static bool is_about(const struct excepted *excepted, const struct wanted *wante
 {
 	return excepted->row && (wanted->segment == excepted->segment ||
 				 (excepted->exact && wanted->segment > excepted->segment));
-}
-
-/* A file's exception is no answer to another file's rule. */
-static bool lifts(const struct judging *judging, const struct rule_ref *rule)
-{
-	const struct rule_ref own = rule_of(judging, judging->valid.row);
-
-	return !rule->file || strncmp(rule->file, "preset ", 7) == 0 ||
-	       (own.file && strcmp(own.file, rule->file) == 0);
 }
 
 /* Places */
@@ -407,16 +414,16 @@ static void judge_program(struct judging *judging, const struct wanted *wanted,
 				    names_program(judging, row->text, wanted->target, true);
 		} else if (row->kind == RULING_EXEC_DENY &&
 			   names_program(judging, row->text, wanted->target, false)) {
-			say(verdict, WANTED_DENIES, rule_of(judging, row),
+			say(judging, verdict, WANTED_DENIES, rule_of(judging, row),
 			    "the policy forbids this program");
 		} else if (row->kind == RULING_EXEC_SET &&
 			   is_in_set(judging, row->text, wanted->target)) {
-			say(verdict, WANTED_DENIES, rule_of(judging, row),
+			say(judging, verdict, WANTED_DENIES, rule_of(judging, row),
 			    "the policy forbids this kind of programs");
 		}
 	}
 	if (list && !is_listed && begins_action(judging, wanted))
-		say(verdict, WANTED_DENIES, rule_of(judging, list),
+		say(judging, verdict, WANTED_DENIES, rule_of(judging, list),
 		    "not one of the programs that an action may start with");
 }
 
@@ -501,10 +508,10 @@ static void judge_rows(struct judging *judging, const struct wanted *wanted,
 		bool is_protected = row->kind == RULING_PROTECT && bit & OF_WRITES;
 
 		if ((is_hidden || is_protected) && is_at(judging, wanted, row->text))
-			say(verdict, WANTED_DENIES, rule_of(judging, row),
+			say(judging, verdict, WANTED_DENIES, rule_of(judging, row),
 			    is_hidden ? "hidden by the policy" : "protected by the policy");
 		else if (is_asked_for(judging, row, wanted))
-			say(verdict, WANTED_ASKS, rule_of(judging, row),
+			say(judging, verdict, WANTED_ASKS, rule_of(judging, row),
 			    why_asked(judging, row, wanted));
 	}
 }
@@ -527,7 +534,7 @@ static void judge_always(struct judging *judging, const struct wanted *wanted, s
 			    classify_judge_request(judging->classify, index) != WANTED_ALLOWS;
 
 	if (policy->approval == RULING_ALWAYS && asks)
-		say(verdict, WANTED_ASKS, policy->rules[policy->approval_rule],
+		say(judging, verdict, WANTED_ASKS, policy->rules[policy->approval_rule],
 		    wanted->verb == WANTED_FS_READ ? "reads what the view does not show" :
 						     meaning(wanted));
 }
@@ -545,17 +552,17 @@ static struct verdict judge_by_rules(struct judging *judging, size_t index)
 	struct verdict verdict = { .judgement = WANTED_ALLOWS };
 
 	if (is_ruled_out(judging, wanted))
-		say(&verdict, WANTED_DENIES, wanted_rule(wanted->verb), meaning(wanted));
+		say(judging, &verdict, WANTED_DENIES, wanted_rule(wanted->verb), meaning(wanted));
 	if (OF_PROGRAMS & (UINT32_C(1) << wanted->verb))
 		judge_program(judging, wanted, &verdict);
 	judge_rows(judging, wanted, &verdict);
 	if (judging->policy->flags & POLICY_READ_ONLY &&
 	    OF_WRITES & (UINT32_C(1) << wanted->verb) &&
 	    is_at(judging, wanted, judging->policy->workspace))
-		say(&verdict, WANTED_DENIES, workspace_rule(judging->policy),
+		say(judging, &verdict, WANTED_DENIES, workspace_rule(judging->policy),
 		    "the workspace is read-only");
 	if (wanted->verb == WANTED_UNCLEAR)
-		say(&verdict, WANTED_ASKS, wanted_rule(wanted->verb), meaning(wanted));
+		say(judging, &verdict, WANTED_ASKS, wanted_rule(wanted->verb), meaning(wanted));
 	judge_always(judging, wanted, index, &verdict);
 	if (!verdict.reason)
 		verdict = (struct verdict){ WANTED_ALLOWS, rule_builtin(RULE_RUN_ALLOWED),
@@ -566,14 +573,15 @@ static struct verdict judge_by_rules(struct judging *judging, size_t index)
 static struct verdict judge_request(struct judging *judging, size_t index)
 {
 	const struct wanted *wanted = &judging->classify->wanted[index];
-	struct verdict verdict = judge_by_rules(judging, index);
+	struct verdict verdict;
 
+	judging->is_lifting = is_about(&judging->valid, wanted) && !is_ruled_out(judging, wanted);
+	judging->is_lifted = false;
+	verdict = judge_by_rules(judging, index);
 	if (is_about(&judging->expired, wanted))
 		return (struct verdict){ WANTED_DENIES, rule_of(judging, judging->expired.row),
 					 "the exception for this command has expired" };
-	if (verdict.judgement == WANTED_ALLOWS || is_ruled_out(judging, wanted))
-		return verdict;
-	if (is_about(&judging->valid, wanted) && lifts(judging, &verdict.rule))
+	if (verdict.judgement == WANTED_ALLOWS && judging->is_lifted)
 		return (struct verdict){ WANTED_ALLOWS, rule_of(judging, judging->valid.row),
 					 "an exception is made for this command" };
 	return verdict;

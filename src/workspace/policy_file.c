@@ -44,6 +44,13 @@ static int check_directory(const struct caller *host, const char *path, struct a
 				 "the policy file %s lies in a directory that everybody can write; "
 				 "chmod o-w %s",
 				 path, parent);
+	if ((status.st_mode & S_IWGRP) && status.st_gid != host->gid &&
+	    !(status.st_uid == 0 && status.st_gid == 0) && !(status.st_mode & S_ISVTX))
+		return error_set(
+			error, EPERM,
+			"the policy file %s lies in a directory that another group (gid %u) "
+			"can write; chmod g-w %s",
+			path, status.st_gid, parent);
 	return 0;
 }
 

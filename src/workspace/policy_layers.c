@@ -228,7 +228,8 @@ static bool is_of_another(const struct loader *loader, const char *home)
 {
 	struct stat status;
 
-	return lstat(home, &status) == 0 && status.st_uid != loader->host->uid;
+	return lstat(home, &status) == 0 && status.st_uid != loader->host->uid &&
+	       faccessat(AT_FDCWD, home, X_OK, AT_EACCESS) < 0 && errno == EACCES;
 }
 
 /*
