@@ -712,10 +712,13 @@ static void note_staged(struct job *job)
 	result->has_dropped = staging_has_ephemeral(effective, task->box.task_fd);
 	if (staging_has_news(effective, task->box.task_fd))
 		result->stage = effective->task;
-	if ((!result->stage && !result->has_dropped) || job->is_unlanded || !job->options.arena ||
-	    staging_list(effective, task->box.task_fd, job->staged_ns, job->options.arena, &list,
-			 &error) < 0)
+	if ((!result->stage && !result->has_dropped) || job->is_unlanded || !job->options.arena)
 		return;
+	if (staging_list(effective, task->box.task_fd, job->staged_ns, job->options.arena, &list,
+			 &error) < 0) {
+		result->are_changes_cut = true;
+		return;
+	}
 	for (size_t i = 0; i < list.count; i++)
 		note_change(job, &list.changes[i]);
 	result->unlisted_changes += list.unlisted;

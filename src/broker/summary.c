@@ -93,12 +93,16 @@ const char *summary_text(const struct policy *policy, const char *hash, struct a
 	buffer_visible(&text, policy->home);
 	buffer_format(&text,
 		      ", /tmp, /var/tmp, /dev/shm\n"
-		      "network: loopback only; names are not resolved, nothing outside can be "
-		      "reached, by no way\n"
+		      "network: %s\n"
 		      "files that are named like secrets (.env, private keys): %s\n"
 		      "namespaces inside: %s\nptrace inside: %s\n"
 		      "A refusal here is policy and not a fault: do not retry it by other ways.\n"
 		      "Only the person outside can allow more, by a flag of `bawn run`.\n\n",
+		      policy->egress.mode == EGRESS_NONE ?
+			      "loopback only; names are not resolved, nothing outside can be "
+			      "reached, by no way" :
+			      "what the policy's rules allow, by name and port; anything else is "
+			      "denied and says why",
 		      policy->flags & POLICY_SHOW_SECRETS ? "shown" : "hidden",
 		      policy->flags & POLICY_NESTED_USERNS ? "allowed" : "refused",
 		      policy->flags & POLICY_ALLOW_PTRACE ? "allowed" : "refused");
@@ -127,7 +131,7 @@ const char *summary_json(const struct policy *policy, const char *hash, struct a
 	json_string(&json, "policy", hash);
 	json_string(&json, "workspace", policy->workspace);
 	json_string(&json, "home", policy->home);
-	json_string(&json, "network", "loopback");
+	json_string(&json, "network", policy->egress.mode == EGRESS_NONE ? "loopback" : "policy");
 	json_bool(&json, "nested_userns", policy->flags & POLICY_NESTED_USERNS);
 	json_bool(&json, "ptrace", policy->flags & POLICY_ALLOW_PTRACE);
 	if (ruling_decides(policy))

@@ -325,9 +325,11 @@ int sweeping_look(struct sweeping *sweeping, enum landing_moment moment, struct 
 		return error_context(error, "what programs outside of the box run or obey may lie "
 					    "there");
 	list->looked = moment != LANDING_NOT_NOW;
-	if (add_found(&sweeping->found, order.workspace, arena, list) < 0 ||
-	    tree_tell(&sweeping->tree, arena, &list->tree) < 0)
+	if (add_found(&sweeping->found, order.workspace, arena, list) < 0)
 		return error_errno(error, ENOMEM, "what was found in the workspace");
+	/* what changed is a list for people, and keeps nothing from being done */
+	if (tree_tell(&sweeping->tree, arena, &list->tree) < 0)
+		list->tree = (struct tree_list){ .is_cut = true };
 	drop_others(&sweeping->effective->policy.view, &list->tree);
 	sweeping->tree.since_ns = next_ns;
 	if (moment == LANDING_LAST)

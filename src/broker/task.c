@@ -284,6 +284,8 @@ int task_land(struct task *task, enum landing_moment moment, struct arena *arena
 
 	if (result == 0)
 		result = land(task, moment, arena, &list, error);
+	else if (moment == LANDING_LAST)
+		task->box.is_kept = true; /* for the next start, which looks and lands */
 	/* also where the landing failed: what did not come to the host is nothing to lead to */
 	if (list.looked) {
 		struct error second = ERROR_NONE;

@@ -177,7 +177,8 @@ static void write_network(const struct egress_rule *rule, struct json *json)
 {
 	struct buffer CLEANUP_BUFFER text = { 0 };
 
-	if (rule->verdict == EGRESS_DENY)
+	/* nobody can be asked: what asks is denied */
+	if (rule->verdict != EGRESS_ALLOW)
 		return;
 	egress_rule_print(rule, &text);
 	json_string(json, NULL, text.failed ? NULL : text.data);

@@ -354,7 +354,9 @@ int stage_writer_set_mode(struct stage_writer *writer, struct stage_item *item)
 	if (result == 0)
 		result = fd_set_mode(fd, item->after.mode & kept);
 	if (result == 0)
-		result = stage_undo_log_done(&writer->log, number, NULL);
+		result = fstat(fd, &status) < 0 ?
+				 -errno :
+				 stage_undo_log_done(&writer->log, number, &status);
 	if (result < 0)
 		return stage_writer_fail(item, result);
 	item->outcome = STAGE_APPLIED;

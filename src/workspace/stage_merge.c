@@ -45,6 +45,7 @@ static int run_git(char *const *argv, const int *sides, int out_fd, int error_fd
 				(char *)"GIT_CONFIG_GLOBAL=/dev/null",
 				(char *)"GIT_NO_REPLACE_OBJECTS=1",
 				(char *)"GIT_NO_LAZY_FETCH=1",
+				(char *)"GIT_ALLOW_PROTOCOL=none",
 				(char *)"GIT_TERMINAL_PROMPT=0",
 				(char *)"GIT_OPTIONAL_LOCKS=0",
 				(char *)"LC_ALL=C",

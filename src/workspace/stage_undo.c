@@ -32,8 +32,8 @@ static bool is_put(const struct stage_step *step, const struct stage_item *item,
 {
 	if (!stage_is_judged(item, host) || !is_type(host, step->after.type))
 		return false;
-	return S_ISDIR(host->st_mode) || step->kind == STAGE_MODE || !step->is_done ||
-	       !step->ctime_ns || stage_file_ns(host->st_ctim) == step->ctime_ns;
+	return S_ISDIR(host->st_mode) || !step->is_done || !step->ctime_ns ||
+	       stage_file_ns(host->st_ctim) == step->ctime_ns;
 }
 
 static void look(const struct stage_kept *kept, int undo_fd, const struct stage_step *step,

@@ -227,6 +227,7 @@ static void take_removed_folder(struct comparison *comparison, const struct base
 			break;
 		if (has_moved(comparison->tree, folder->device, folder->inode))
 			continue;
+		tree_picture_sort(picture, i);
 		for (uint32_t at = folder->first; at < folder->first + folder->count; at++)
 			if (!(picture->entries[at].flags & TREE_VAGUE) &&
 			    !is_in(first, here, tree_text(picture, picture->entries[at].name)))
@@ -266,6 +267,8 @@ static void take_gone(struct comparison *comparison, uint32_t number, const stru
 
 		if (base->folder == TREE_NONE)
 			continue;
+		/* what is looked for by name sorts it: numbers have to stay those of their names */
+		tree_picture_sort(base->picture, base->folder);
 		old = &base->picture->folders[base->folder];
 		for (uint32_t at = old->first; at < old->first + old->count; at++) {
 			const char *name =

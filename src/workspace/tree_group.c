@@ -12,19 +12,25 @@
 #define ENOUGH (CHANGE_LIMIT * 3 / 4)
 #define LEAST_BELOW 4u
 
-/* What lies in a directory follows it at once: '/' is before all other bytes. */
+/* The end, then '/', then all other bytes. */
+static unsigned place_of(char byte)
+{
+	return byte == '\0' ? 0 : byte == '/' ? 1 : (unsigned char)byte + 1u;
+}
+
+/* What lies in a directory follows it at once. */
 static int by_path(const void *a, const void *b)
 {
 	const char *left = ((const struct tree_row *)a)->path;
 	const char *right = ((const struct tree_row *)b)->path;
-	unsigned char first, second;
+	unsigned first, second;
 
 	while (*left && *left == *right) {
 		left++;
 		right++;
 	}
-	first = *left == '/' ? 1 : (unsigned char)*left;
-	second = *right == '/' ? 1 : (unsigned char)*right;
+	first = place_of(*left);
+	second = place_of(*right);
 	return first < second ? -1 : first > second;
 }
 

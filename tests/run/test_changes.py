@@ -71,6 +71,15 @@ def test_each_kind(place):
     assert told["src/mode"]["after"]["mode"] == "0755"
 
 
+@pytest.mark.parametrize("gone", ["a", "b", "c", "d", "e"])
+def test_a_removal_alone_is_told_by_its_name(place, gone):
+    for name in "ebdac":  # whatever order the directory has them in
+        place.write(f"src/{name}", name)
+    told = place.told(f"rm src/{gone}; sleep 0.05")
+    assert {path: change["kind"] for path, change in told.items()} == {f"src/{gone}": "removed"}
+    assert told[f"src/{gone}"]["before"]["sha256"] == digest(gone)
+
+
 def test_nothing_is_no_change(place):
     place.write("a/file", "x")
     assert place.run("cat a/file; ls -R") == []
