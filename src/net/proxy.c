@@ -24,7 +24,7 @@
 #define SECOND_NS (1000 * MILLISECOND_NS)
 
 /* A connection has two descriptors; what all share: pipes, channels, listeners. */
-#define SHARED_FDS (2 * RELAY_LIMIT_PIPES + 32)
+#define SHARED_FDS (2 * RELAY_LIMIT_PIPES + PROXY_LIMIT_LISTENERS + 32)
 
 /* Of one kind before others have their turn. */
 #define TURN_ACCEPTS 64
@@ -507,7 +507,7 @@ static int timeout_ms(const struct proxy *proxy)
 			until = proxy->deadlines[i].first->deadline_ns;
 	if (until <= proxy->now_ns)
 		return 0;
-	if (until == proxy->now_ns + SECOND_NS && !report_is_due(proxy))
+	if (until == proxy->now_ns + SECOND_NS && !report_is_due(proxy) && !proxy->is_held)
 		/* the next deadline is farther than a second: one look a minute costs nothing */
 		return 60 * 1000;
 	return (int)((until - proxy->now_ns + MILLISECOND_NS - 1) / MILLISECOND_NS);
@@ -547,6 +547,7 @@ void proxy_hold(struct proxy *proxy)
 	if (!proxy->is_held)
 		listen_to(proxy, false);
 	proxy->is_held = true;
+	proxy->held_ns = proxy->now_ns;
 }
 
 /* The supervisor takes records again: what waited for that goes on. */
@@ -630,6 +631,9 @@ static int loop(struct proxy *proxy)
 			if (result < 0)
 				return result == -EPIPE ? 0 : result;
 		}
+		/* where memory was short and not the channel full, no event says that it is back */
+		if (proxy->is_held && proxy->now_ns - proxy->held_ns >= SECOND_NS)
+			unhold(proxy);
 		expire_all(proxy);
 		go_on(proxy);
 		report_repeated(proxy);
@@ -667,7 +671,7 @@ static int make_room(struct proxy *proxy)
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return -errno;
-	if (files.rlim_cur < 2 * SHARED_FDS)
+	if (files.rlim_cur < SHARED_FDS + 64)
 		return -EMFILE;
 	proxy->limit_connections = EGRESS_LIMIT_CONNECTIONS;
 	if ((files.rlim_cur - SHARED_FDS) / 2 < proxy->limit_connections)

@@ -227,7 +227,8 @@ static bool write_request(struct proxy *proxy, struct connection *connection,
 
 	if (up->out == NULL)
 		up->out = pool_take(&proxy->relay.pool);
-	if (up->out == NULL)
+	/* nothing may stand between what the upstream has and this */
+	if (up->out == NULL || stream_waiting(up) > 0)
 		return false;
 	if (request->ends_connection)
 		flags |= HTTP_WRITE_CLOSE;
@@ -248,7 +249,9 @@ static enum step step_request(struct proxy *proxy, struct connection *connection
 	struct http_state *http = http_of(proxy, connection);
 	const struct http_request *request = &request_room;
 	enum step step = STEP_WAIT;
+	uint64_t left;
 	size_t length;
+	bool is_paced;
 
 	/* the last response is sent before the next request is looked at */
 	if (relay_flush(&proxy->relay, &connection->down) == RELAY_WAIT)
@@ -266,10 +269,19 @@ static enum step step_request(struct proxy *proxy, struct connection *connection
 	if (!http->is_counted && !quota_request(proxy, connection))
 		return refuse_http(proxy, connection, 429, "the quota of requests is used up");
 	http->is_counted = true;
+	left = quota_left(proxy, connection, true, &is_paced);
+	if (is_paced) {
+		connection_wait(proxy, connection, DEADLINE_PACE);
+		return STEP_WAIT;
+	}
+	/* a head carries bytes out, too */
+	if (quota_up(proxy, connection) < length || left == 0)
+		return refuse_http(proxy, connection, 429, "the quota of bytes is used up");
 	if (!connection_begin(proxy, connection))
 		return STEP_WAIT;
 	if (!write_request(proxy, connection, request))
 		return refuse_http(proxy, connection, 503, "no memory for another request");
+	quota_charge(proxy, connection);
 	http->is_sent = true;
 	connection->scanned = 0;
 	http->is_fresh = connection->upstream_requests++ == 0;
@@ -288,7 +300,8 @@ static enum step step_request(struct proxy *proxy, struct connection *connection
 enum flow { FLOW_WAIT, FLOW_AGAIN, FLOW_DONE, FLOW_BROKEN, FLOW_LOST, FLOW_QUOTA };
 
 /* What has come is taken apart, and what is to be written put behind what waits. */
-static enum flow take_pieces(struct proxy *proxy, struct stream *stream, struct http_body *body)
+static enum flow take_pieces(struct proxy *proxy, struct stream *stream, struct http_body *body,
+			     uint64_t limit)
 {
 	while (!http_body_is_done(body) && chunk_length(stream->in) > 0 &&
 	       chunk_length(stream->out) < WAITING_BYTES) {
@@ -301,12 +314,17 @@ static enum flow take_pieces(struct proxy *proxy, struct stream *stream, struct 
 		/* so that one piece is never more than there is room for */
 		if (length > WAITING_BYTES)
 			length = WAITING_BYTES;
+		if (length > limit)
+			length = (size_t)limit;
+		if (length == 0)
+			break;
 		result = http_body_next(body, bytes, length, &piece, &why);
 		if (result < 0)
 			return FLOW_BROKEN;
 		if (!relay_put(&proxy->relay, stream, piece.out.bytes, piece.out.length))
 			return FLOW_LOST;
 		chunk_skip(stream->in, piece.used);
+		limit -= piece.used < limit ? piece.used : limit;
 		if (result == 0)
 			break;
 	}
@@ -379,6 +397,12 @@ static enum flow pass_body(struct proxy *proxy, struct connection *connection,
 		if (chunk_length(stream->in) == 0 && http_body_payload(body) >= RUN_BYTES) {
 			flow = pass_run(proxy, stream, body, limit);
 			quota_charge(proxy, connection);
+			/* at the limit, and not for want of bytes: its turn above says which */
+			if (flow == FLOW_WAIT && stream_waiting(stream) == 0 &&
+			    stream->from->readable &&
+			    quota_left(proxy, connection, stream == &connection->up, &is_paced) ==
+				    0)
+				continue;
 			if (flow != FLOW_DONE)
 				return flow;
 			turn += RUN_BYTES;
@@ -387,7 +411,7 @@ static enum flow pass_body(struct proxy *proxy, struct connection *connection,
 		count = chunk_length(stream->in) > 0 ? 0 : relay_fill(&proxy->relay, stream);
 		if (count < 0)
 			return FLOW_LOST;
-		flow = take_pieces(proxy, stream, body);
+		flow = take_pieces(proxy, stream, body, limit);
 		if (flow == FLOW_BROKEN || flow == FLOW_LOST)
 			return flow;
 		if (flow == FLOW_AGAIN && chunk_length(stream->in) == 0) {
@@ -447,9 +471,16 @@ static enum step read_response(struct proxy *proxy, struct connection *connectio
 
 	/* interim responses that nobody reads must not pile up */
 	if (chunk_length(down->out) >= WAITING_BYTES)
-		return relay_flush(&proxy->relay, down) == RELAY_LOST ?
-			       refuse_reset(proxy, connection, "the client was lost") :
-			       STEP_WAIT;
+		switch (relay_flush(&proxy->relay, down)) {
+		case RELAY_RAN:
+			break;
+		case RELAY_LOST:
+			return refuse_reset(proxy, connection, "the client was lost");
+		case RELAY_WAIT:
+		case RELAY_AGAIN:
+		case RELAY_ENDED:
+			return STEP_WAIT;
+		}
 	if (relay_fill(&proxy->relay, down) < 0 && chunk_length(down->in) == 0)
 		return lose_upstream(proxy, connection, "the server's connection was lost");
 	head = down->in ? (const char *)down->in->bytes + down->in->start : "";
@@ -509,6 +540,9 @@ static enum step pass_response(struct proxy *proxy, struct connection *connectio
 		/* a server that answers before it has read all does not want the rest */
 		if (!http_body_is_done(&http->up))
 			http->keeps_client = http->keeps_upstream = false;
+		/* what it was not given yet would come behind the next head, and be read as one */
+		if (stream_waiting(&connection->up) > 0)
+			http->keeps_upstream = false;
 		return next_request(proxy, connection);
 	case FLOW_BROKEN:
 		return lose_upstream(proxy, connection, "the server's answer is cut or malformed");
@@ -538,8 +572,11 @@ static enum step pass_request(struct proxy *proxy, struct connection *connection
 		return refuse_reset(proxy, connection, "the body is cut or malformed");
 	case FLOW_LOST:
 		/* a server that has said no may have closed: its answer is still to be read */
-		if (connection->client.is_lost)
-			return refuse_reset(proxy, connection, "the client was lost");
+		if (!connection->upstream.is_lost)
+			return refuse_reset(proxy, connection,
+					    connection->client.is_lost ? "the client was lost" :
+									 "no memory for its body");
+		http->keeps_upstream = false;
 		return STEP_WAIT;
 	case FLOW_QUOTA:
 		return refuse_http(proxy, connection, 429, "the quota of bytes is used up");

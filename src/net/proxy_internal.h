@@ -180,6 +180,7 @@ struct proxy {
 	struct repeated repeated[PROXY_LIMIT_KINDS];
 	uint64_t refused_accepts; /* since the last record of it */
 	uint64_t lost_ends;	  /* CLOSED that the supervisor did not take */
+	uint64_t held_ns;	  /* since when the supervisor takes no records */
 	uint64_t told_ns;	  /* when floods were last told */
 	uint64_t now_ns;
 	uint32_t dial_count;
@@ -247,6 +248,8 @@ bool connection_begin(struct proxy *proxy, struct connection *connection);
 
 /* What its rule still permits, of bytes in a direction; 0 and *ret_pace: later. */
 uint64_t quota_left(struct proxy *proxy, struct connection *connection, bool is_up, bool *ret_pace);
+/* What its rule's quota of bytes still permits to go up, by pace or not. */
+uint64_t quota_up(struct proxy *proxy, struct connection *connection);
 /* After bytes were moved. */
 void quota_charge(struct proxy *proxy, struct connection *connection);
 /* One more connection or request for its rule; false: its quota is used up. */

@@ -185,9 +185,15 @@ static bool one_frame(struct proxy *proxy, struct connection *connection, size_t
 	return relay_put(&proxy->relay, &connection->down, room, 2 + length);
 }
 
+static enum step end_lookup(struct proxy *proxy, struct connection *connection)
+{
+	connection_close(proxy, connection);
+	return STEP_END;
+}
+
 enum step step_lookup(struct proxy *proxy, struct connection *connection)
 {
-	for (;;) {
+	for (int turn = 0; turn < TURN_DATAGRAMS; turn++) {
 		struct chunk *in;
 		size_t frame;
 
@@ -203,18 +209,17 @@ enum step step_lookup(struct proxy *proxy, struct connection *connection)
 			return STEP_WAIT;
 		}
 		if (relay_fill(&proxy->relay, &connection->up) < 0)
-			break;
+			return end_lookup(proxy, connection);
 		in = connection->up.in;
 		frame = in ? dns_frame(in->bytes + in->start, chunk_length(in)) : 0;
 		if (frame == 0) {
 			if (connection->client.is_done || chunk_length(in) > FRAME_BYTES)
-				break;
+				return end_lookup(proxy, connection);
 			connection_wait(proxy, connection, DEADLINE_HEAD);
 			return STEP_WAIT;
 		}
 		if (frame < 2 || frame > FRAME_BYTES || !one_frame(proxy, connection, frame))
-			break;
+			return end_lookup(proxy, connection);
 	}
-	connection_close(proxy, connection);
-	return STEP_END;
+	return STEP_AGAIN;
 }

@@ -67,37 +67,50 @@ uint64_t quota_left(struct proxy *proxy, struct connection *connection, bool is_
 {
 	const struct egress_rule *rule = connection->answer.rule;
 	struct usage *usage = usage_of(proxy, connection);
-	uint64_t left, pace, waiting;
+	uint64_t left, pace;
 
 	*ret_pace = false;
 	if (rule == NULL)
 		return UINT64_MAX;
-	/* what was taken and not given on yet counts as used */
-	waiting = is_up ? stream_waiting(&connection->up) : stream_waiting(&connection->down);
-	left = is_up ? rest(rule->bytes_up, usage->bytes_up + waiting) :
-		       rest(rule->bytes_down, usage->bytes_down + waiting);
+	left = is_up ? rest(rule->bytes_up, usage->bytes_up) :
+		       rest(rule->bytes_down, usage->bytes_down);
 	if (rule->bytes_per_second == 0 || left == 0)
 		return left;
 	if (proxy->now_ns - usage->second_ns >= SECOND_NS) {
 		usage->second_ns = proxy->now_ns;
 		usage->second_bytes = 0;
 	}
-	pace = rest(rule->bytes_per_second, usage->second_bytes + waiting);
+	pace = rest(rule->bytes_per_second, usage->second_bytes);
 	*ret_pace = pace == 0;
 	return left < pace ? left : pace;
+}
+
+uint64_t quota_up(struct proxy *proxy, struct connection *connection)
+{
+	const struct egress_rule *rule = connection->answer.rule;
+
+	return rule ? rest(rule->bytes_up, usage_of(proxy, connection)->bytes_up) : UINT64_MAX;
+}
+
+/* Bytes count when they are taken: what waits for a slow end has been said already. */
+static uint64_t newly_taken(const struct stream *stream, uint64_t *charged)
+{
+	uint64_t taken = stream->passed + stream_waiting(stream);
+	uint64_t more = taken > *charged ? taken - *charged : 0;
+
+	*charged += more;
+	return more;
 }
 
 void quota_charge(struct proxy *proxy, struct connection *connection)
 {
 	struct usage *usage = usage_of(proxy, connection);
-	uint64_t up = connection->up.passed - connection->charged_up;
-	uint64_t down = connection->down.passed - connection->charged_down;
+	uint64_t up = newly_taken(&connection->up, &connection->charged_up);
+	uint64_t down = newly_taken(&connection->down, &connection->charged_down);
 
 	usage->bytes_up += up;
 	usage->bytes_down += down;
 	usage->second_bytes += up + down;
-	connection->charged_up = connection->up.passed;
-	connection->charged_down = connection->down.passed;
 }
 
 bool quota_connection(struct proxy *proxy, struct connection *connection)
@@ -444,6 +457,7 @@ static enum step sniff_tls(struct proxy *proxy, struct connection *connection)
 static enum step sniff_silence(struct proxy *proxy, struct connection *connection)
 {
 	struct egress_answer before;
+	enum judgement judgement;
 
 	if (connection->client.is_done) {
 		connection->reason = "closed before it said anything";
@@ -459,7 +473,8 @@ static enum step sniff_silence(struct proxy *proxy, struct connection *connectio
 		return pass_or_refuse(proxy, connection);
 	before = connection->answer;
 	know_protocol(connection, EGRESS_TCP);
-	if (connection_judge(proxy, connection) != JUDGE_DENY)
+	judgement = connection_judge(proxy, connection);
+	if (judgement == JUDGE_ALLOW || judgement == JUDGE_WAIT)
 		return pass_or_refuse(proxy, connection);
 	/* that was a guess: silence itself is no reason to deny anything */
 	connection->answer = before;

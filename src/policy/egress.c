@@ -124,6 +124,21 @@ static bool needs_request(const struct egress_rule *rule, const struct egress_qu
 	return question->known & EGRESS_FACT_PROTOCOL && question->protocol == EGRESS_HTTP;
 }
 
+/*
+ * A denial is not gone around by not looking like what it names: TLS that says nothing of the web may
+ * be the web's, and bytes that are told by nothing may be anything.
+ */
+static uint32_t protocols_of(const struct egress_rule *rule)
+{
+	uint32_t set = rule->protocols;
+
+	if (rule->verdict != EGRESS_DENY)
+		return set;
+	if (set & (EGRESS_HTTPS | EGRESS_TLS))
+		set |= EGRESS_HTTPS | EGRESS_TLS;
+	return set | EGRESS_TCP;
+}
+
 /* Everything but the host; ret_needs: the facts without which it is not sure. */
 static bool matches_rest(const struct egress_policy *policy, const struct egress_rule *rule,
 			 const struct egress_question *question, uint32_t *ret_needs)
@@ -139,7 +154,7 @@ static bool matches_rest(const struct egress_policy *policy, const struct egress
 	if (!(rule->protocols & EGRESS_TCP)) {
 		if (!(question->known & EGRESS_FACT_PROTOCOL))
 			*ret_needs |= EGRESS_FACT_PROTOCOL;
-		else if (!(rule->protocols & question->protocol))
+		else if (!(protocols_of(rule) & question->protocol))
 			return false;
 		if (question->known & EGRESS_FACT_REQUEST) {
 			if (!matches_request(rule, question))

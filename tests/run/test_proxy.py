@@ -338,6 +338,65 @@ def test_each_request_is_judged():
 
 
 @in_network
+def test_an_early_answer_leaves_no_way_in():
+    """What waits of a body is never overtaken by the next head, which would be read as its end."""
+    got = []
+
+    def server(end):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += end.recv(200)
+        end.sendall(OK)  # and the body is not read yet
+        time.sleep(0.5)
+        pieces = [head]
+        while True:
+            piece = end.recv(65536)
+            if not piece:
+                break
+            pieces.append(piece)
+        got.append(b"".join(pieces))
+
+    size = 700 * 1024
+    hidden = b"DELETE /secret HTTP/1.1\r\nHost: good.example\r\n\r\n"
+    with Proxy("allow,good.example,port=80,protocol=http,method=POST,method=GET",
+               dial=Origin(server)):
+        end = dial_name("good.example", 80)
+        body = b"x" * (size - len(hidden)) + hidden
+        end.sendall(b"POST /a HTTP/1.1\r\nHost: good.example\r\nContent-Length: %d\r\n\r\n" % size)
+        sender = threading.Thread(target=lambda: end.sendall(body + REQUEST * 2), daemon=True)
+        sender.start()
+        try:
+            while end.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        until(lambda: got)
+    for stream in got:
+        rest = stream.split(b"\r\n\r\n", 1)[1]
+        if stream.startswith(b"POST"):
+            # as much as came of it is exactly its beginning
+            assert body.startswith(rest[:size]) and not rest[size:], rest[size:size + 200]
+
+
+@in_network
+def test_quota_of_bytes_holds_for_requests():
+    with Proxy("allow,good.example,port=80,up=1000", dial=Origin(web)) as proxy:
+        for _ in range(20):
+            exchange(dial_name("good.example", 80), b"GET /" + b"a" * 200 +
+                     b" HTTP/1.1\r\nHost: good.example\r\nConnection: close\r\n\r\n")
+        assert sum(map(len, heads)) <= 1000
+        assert proxy.stopped()[-1].reason == b"the quota of bytes is used up"
+    with Proxy("allow,good.example,port=80,pace=20000", dial=Origin(web)):
+        end = dial_name("good.example", 80)
+        began = time.monotonic()
+        end.sendall(b"POST / HTTP/1.1\r\nHost: good.example\r\nContent-Length: 60000\r\n\r\n" +
+                    bytes(60000))
+        assert end.recv(4096)
+        until(lambda: time.monotonic() - began > 0.1)
+
+
+@in_network
 def test_methods_and_paths():
     with Proxy("allow,good.example,port=80,protocol=http,method=GET,path=/api/**",
                dial=Origin(web)) as proxy:
