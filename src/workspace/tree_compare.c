@@ -380,7 +380,8 @@ static struct tree_row *find_removed(struct tree_row **removed, size_t count, ui
 static int join_renames(struct comparison *comparison)
 {
 	struct tree_rows *rows = comparison->rows;
-	struct tree_row **removed = arena_array(rows->arena, rows->count + 1, sizeof(*removed));
+	struct tree_row **removed =
+		arena_array(rows->arena, rows->count + 1, sizeof(struct tree_row *));
 	size_t count = 0;
 
 	if (!removed)
