@@ -122,7 +122,9 @@ static const char *const *environment(const struct policy *policy,
 	return all;
 }
 
-/* A lock holds for what a client asks of a task, too. Its terminal's TERM is no variable of a flag. */
+/*
+ * A lock holds for what a client asks of a task, too. Its terminal's TERM is no variable of a flag.
+ */
 static int check_variables(const struct effective *effective, const struct control_request *request,
 			   struct error *error)
 {

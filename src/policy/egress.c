@@ -125,8 +125,8 @@ static bool needs_request(const struct egress_rule *rule, const struct egress_qu
 }
 
 /*
- * A denial is not gone around by not looking like what it names: TLS that says nothing of the web may
- * be the web's, and bytes that are told by nothing may be anything.
+ * A denial is not gone around by not looking like what it names: TLS that says nothing of the web
+ * may be the web's, and bytes that are told by nothing may be anything.
  */
 static uint32_t protocols_of(const struct egress_rule *rule)
 {

@@ -75,8 +75,8 @@ static bool lifts(const struct judging *judging, const struct rule_ref *rule)
 }
 
 /*
- * The worst counts, and of equal ones the first. An exception leaves out the rules that it lifts, one
- * by one: others, of other files, count as if those had not been there.
+ * The worst counts, and of equal ones the first. An exception leaves out the rules that it lifts,
+ * one by one: others, of other files, count as if those had not been there.
  */
 static void say(struct judging *judging, struct verdict *verdict, enum wanted_judgement judgement,
 		struct rule_ref rule, const char *reason)

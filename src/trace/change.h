@@ -62,7 +62,7 @@ struct change {
 	uint64_t below;	  /* of a directory: so many changes in it are not told one by one */
 };
 
-/* One result lists at most this many; each further one is in the record alone. */
+/* One result lists at most this many; of the others it tells how many there were. */
 #define CHANGE_LIMIT 1024
 
 struct change_list {
