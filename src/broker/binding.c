@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "policy/compare.h"
 #include "policy/egress_compile.h"
+#include "workspace/policy_way.h"
 
 #include <errno.h>
 #include <string.h>
@@ -398,36 +399,52 @@ int binding_make(const struct caller *host, int state_fd, const struct request *
 	return result;
 }
 
-static bool lies_in(const struct policy_file *file, const char *path)
+static int refuse_file(const struct policy_file *file, const char *found, const char *where,
+		       struct error *error)
 {
-	return path_is_under(file->path, path) || (file->given && path_is_under(file->given, path));
+	return found == file->path ?
+		       error_set(error, EPERM,
+				 "the policy file %s lies in %s, where a task could have written "
+				 "it; move it, for instance to ~/.config/bawn",
+				 file->path, where) :
+		       error_set(error, EPERM,
+				 "the policy file %s is reached by the link %s, which lies in %s, "
+				 "where a task could have made it; name the file itself",
+				 file->path, found, where);
+}
+
+static int check_file(const struct policy_file *file, const struct policy *policy,
+		      struct arena *arena, struct error *error)
+{
+	const char *found =
+		policy_way_lies_in(file->path, file->links, file->link_count, policy->workspace);
+
+	if (found)
+		return refuse_file(file, found,
+				   arena_format(arena, "the workspace %s", policy->workspace),
+				   error);
+	for (size_t i = 0; i < policy->view.count; i++) {
+		const struct view_path *row = &policy->view.paths[i];
+
+		found = row->class == PATH_WRITE ?
+				policy_way_lies_in(file->path, file->links, file->link_count,
+						   row->source) :
+				NULL;
+		if (found)
+			return refuse_file(file, found, row->source, error);
+	}
+	return 0;
 }
 
 static int check_files(const struct policy_stack *stack, const struct policy *policy,
-		       struct error *error)
+		       struct arena *arena, struct error *error)
 {
-	for (size_t i = 0; i < stack->count; i++) {
-		const struct policy_file *file = &stack->files[i];
+	int result = 0;
 
-		if (!file->path)
-			continue;
-		if (lies_in(file, policy->workspace))
-			return error_set(
-				error, EPERM,
-				"the policy file %s lies in the workspace %s, where a task "
-				"could have written it; move it, for instance to "
-				"~/.config/bawn",
-				file->path, policy->workspace);
-		for (size_t j = 0; j < policy->view.count; j++)
-			if (policy->view.paths[j].class == PATH_WRITE &&
-			    lies_in(file, policy->view.paths[j].source))
-				return error_set(
-					error, EPERM,
-					"the policy file %s lies in %s, which the task can "
-					"write; move it, for instance to ~/.config/bawn",
-					file->path, policy->view.paths[j].source);
-	}
-	return 0;
+	for (size_t i = 0; i < stack->count && result == 0; i++)
+		if (stack->files[i].path)
+			result = check_file(&stack->files[i], policy, arena, error);
+	return result;
 }
 
 static bool shows_written(const struct view_path *row)
@@ -435,14 +452,19 @@ static bool shows_written(const struct view_path *row)
 	return row->class == PATH_WRITE || row->class == PATH_STAGE;
 }
 
-/* Whether what is written at `written` can be a policy, or the way to one. */
-static int check_store(const char *store, const struct policy *policy, struct error *error)
+/* Whether what a task writes can be a policy, or the way to one. */
+static int check_store(const struct policy_layers *layers, const struct policy *policy,
+		       struct error *error)
 {
+	const char *store = layers->store;
+
 	for (size_t i = 0; store && i < policy->view.count; i++) {
 		const struct view_path *row = &policy->view.paths[i];
 
 		if (shows_written(row) &&
-		    (path_is_under(store, row->source) || path_is_under(row->source, store)))
+		    (policy_way_lies_in(store, layers->store_links, layers->store_link_count,
+					row->source) ||
+		     path_is_under(row->source, store)))
 			return error_set(error, EPERM,
 					 "the task could write in %s, and so a policy in %s, which "
 					 "later starts would read; show it read-only, or enter "
@@ -453,11 +475,11 @@ static int check_store(const char *store, const struct policy *policy, struct er
 }
 
 int binding_check_place(const struct binding *binding, const struct policy *policy,
-			struct error *error)
+			struct arena *arena, struct error *error)
 {
-	int result = check_store(binding->layers.store, policy, error);
+	int result = check_store(&binding->layers, policy, error);
 
 	for (size_t i = 0; i < binding->layers.count && result == 0; i++)
-		result = check_files(&binding->layers.rows[i].stack, policy, error);
+		result = check_files(&binding->layers.rows[i].stack, policy, arena, error);
 	return result;
 }

@@ -43,4 +43,4 @@ int binding_make(const struct caller *host, int state_fd, const struct request *
  * may write no file that a later start would read. -EPERM.
  */
 int binding_check_place(const struct binding *binding, const struct policy *policy,
-			struct error *error);
+			struct arena *arena, struct error *error);

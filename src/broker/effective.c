@@ -647,7 +647,7 @@ static int fill_policy(struct maker *maker)
 	if (result == 0 && effective->binding)
 		result = add_rulings(maker);
 	if (result == 0 && effective->binding)
-		result = binding_check_place(effective->binding, policy, maker->error);
+		result = binding_check_place(effective->binding, policy, arena, maker->error);
 	return result == 0 ? add_environment(maker) : result;
 }
 

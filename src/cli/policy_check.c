@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "workspace/host.h"
 #include "workspace/policy_file.h"
+#include "workspace/policy_way.h"
 #include "workspace/root.h"
 
 #include <errno.h>
@@ -123,7 +124,8 @@ static void look_at_place(struct checking *checking, const struct caller *host)
 	struct root root;
 
 	if (root_find(host, NULL, NULL, checking->arena, &root, &ignored) == 0 &&
-	    path_is_under(checking->file.path, root.path))
+	    policy_way_lies_in(checking->file.path, checking->file.links, checking->file.link_count,
+			       root.path))
 		checking->workspace = root.path;
 }
 

@@ -14,23 +14,30 @@
 
 int kept_open(int state_fd, const char *folder)
 {
-	int fd;
+	int made = mkdirat(state_fd, folder, 0700) < 0 ? -errno : 0, fd;
+	struct stat status;
 
-	if (mkdirat(state_fd, folder, 0700) < 0 && errno != EEXIST)
-		return -errno;
+	if (made < 0 && made != -EEXIST && faccessat(state_fd, folder, F_OK, 0) < 0)
+		return made;
 	fd = openat(state_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	/* whoever may look into what holds it may look into it */
+	if (made == 0 && fstat(state_fd, &status) == 0)
+		(void)fchmod(fd, 0700 | (status.st_mode & 0055));
+	return fd;
 }
 
 char *kept_read(int folder_fd, const char *name, size_t limit_bytes, struct arena *arena,
 		size_t *ret_length)
 {
 	int CLEANUP_FD fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat status;
+	struct stat status, folder;
 	char *bytes;
 
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-	    status.st_uid != geteuid() || status.st_size > (off_t)limit_bytes)
+	if (fd < 0 || fstat(fd, &status) < 0 || fstat(folder_fd, &folder) < 0 ||
+	    !S_ISREG(status.st_mode) || status.st_uid != folder.st_uid ||
+	    ((status.st_mode | folder.st_mode) & 0022) || status.st_size > (off_t)limit_bytes)
 		return NULL;
 	bytes = arena_allocate(arena, (size_t)status.st_size + 1);
 	if (!bytes || fd_read_all(fd, bytes, (size_t)status.st_size) != status.st_size)
@@ -59,12 +66,16 @@ void kept_write(int folder_fd, const char *name, const void *bytes, size_t lengt
 {
 	char draft[SHA256_HEX_BYTES + 16];
 	int CLEANUP_FD fd = -1;
+	struct stat folder;
 
+	if (fstat(folder_fd, &folder) < 0 || folder.st_uid != geteuid())
+		return;
 	remove_others(folder_fd, name, others);
 	(void)snprintf(draft, sizeof(draft), "%s.%d", name, (int)getpid());
 	fd = openat(folder_fd, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
-	if (fd_write_all(fd, bytes, length) < 0 || renameat(folder_fd, draft, folder_fd, name) < 0)
+	if (fchmod(fd, 0600 | (folder.st_mode & 0044)) < 0 || fd_write_all(fd, bytes, length) < 0 ||
+	    renameat(folder_fd, draft, folder_fd, name) < 0)
 		(void)unlinkat(folder_fd, draft, 0);
 }

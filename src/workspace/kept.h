@@ -1,6 +1,7 @@
 /*
- * Answers of a role that are kept in the state directory, by the name of what they were made from:
- * a start asks the role only for what is new. Losing one costs a role and nothing else.
+ * Answers of a role that are kept by the name of what they were made from, in the state directory
+ * or where root keeps what is for everybody: a start asks the role only for what is new. Losing
+ * one costs a role and nothing else. What is read is the word of whoever the folder belongs to.
  */
 #pragma once
 
@@ -11,9 +12,12 @@ struct arena;
 /* Opens (and makes) the folder of answers: a descriptor, or a negative errno. */
 int kept_open(int state_fd, const char *folder);
 
-/* The answer's bytes, the arena's with a NUL behind them; NULL where there is none of ours. */
+/* The answer's bytes, the arena's with a NUL behind them; NULL: none of the folder's owner. */
 char *kept_read(int folder_fd, const char *name, size_t limit_bytes, struct arena *arena,
 		size_t *ret_length);
 
-/* Keeps an answer, and at most `others` of those before it; which of them is of no matter. */
+/*
+ * Keeps an answer in a folder of one's own, and at most `others` of those before it; which of them
+ * is of no matter.
+ */
 void kept_write(int folder_fd, const char *name, const void *bytes, size_t length, unsigned others);

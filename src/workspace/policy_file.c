@@ -13,10 +13,11 @@
 #include "policy/preset.h"
 #include "workspace/host.h"
 #include "workspace/kept.h"
-#include "workspace/root.h"
+#include "workspace/policy_way.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,34 +26,6 @@
 /* All managed ones of a host (policy_layers.h), and files that one person uses in turns. */
 #define DOCUMENTS_KEPT 96u
 #define FOLDER "documents"
-
-static int check_directory(const struct caller *host, const char *path, struct arena *arena,
-			   struct error *error)
-{
-	const char *parent = path_parent(arena, path);
-	struct stat status;
-
-	if (!parent || stat(parent, &status) < 0)
-		return error_errno(error, parent ? errno : ENOMEM, "the policy file %s", path);
-	if (status.st_uid != host->uid && status.st_uid != 0)
-		return error_set(error, EPERM,
-				 "the policy file %s lies in a directory of another user (uid %u), "
-				 "who could put another one there",
-				 path, status.st_uid);
-	if ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX))
-		return error_set(error, EPERM,
-				 "the policy file %s lies in a directory that everybody can write; "
-				 "chmod o-w %s",
-				 path, parent);
-	if ((status.st_mode & S_IWGRP) && status.st_gid != host->gid &&
-	    !(status.st_uid == 0 && status.st_gid == 0) && !(status.st_mode & S_ISVTX))
-		return error_set(
-			error, EPERM,
-			"the policy file %s lies in a directory that another group (gid %u) "
-			"can write; chmod g-w %s",
-			path, status.st_gid, parent);
-	return 0;
-}
 
 static int check_owner(const struct caller *host, const char *path, const struct stat *status,
 		       struct error *error)
@@ -106,25 +79,24 @@ static int read_text(int fd, const struct stat *status, struct arena *arena,
 static int read_file(const struct caller *host, const char *path, struct arena *arena,
 		     struct policy_file *file, struct error *error)
 {
-	int CLEANUP_FD fd = -1;
-	const char *here = "/";
+	struct git_way way;
 	struct stat status;
-	int result = path_is_absolute(path) ? 0 : root_resolve(".", arena, &here, error);
+	int result = policy_way_find(host, path, arena, &way, error);
+	int CLEANUP_FD fd = result < 0 ? -1 :
+					 fd_open_resolved(AT_FDCWD, way.real,
+							  O_RDONLY | O_NOCTTY | O_NONBLOCK,
+							  RESOLVE_NO_SYMLINKS);
 
-	if (result == 0)
-		result = root_resolve(path, arena, &file->path, error);
 	if (result < 0)
-		return error_context(error, "the policy file");
-	/* NULL with ".." in it: the real path alone is judged then */
-	file->given = path_clean(arena, here, path);
-	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+		return result;
 	if (fd < 0 || fstat(fd, &status) < 0)
-		return error_errno(error, errno, "the policy file %s", file->path);
+		return error_errno(error, fd < 0 ? fd : errno, "the policy file %s", way.real);
+	file->path = way.real;
+	file->links = way.links;
+	file->link_count = way.link_count;
 	result = check_kind(file->path, &status, error);
 	if (result == 0)
 		result = check_owner(host, file->path, &status, error);
-	if (result == 0)
-		result = check_directory(host, file->path, arena, error);
 	return result == 0 ? read_text(fd, &status, arena, file, error) : result;
 }
 
@@ -136,6 +108,9 @@ static void name_document(const struct policy_file *file, const char *home,
 	unsigned char digest[SHA256_BYTES];
 	struct sha256 hash;
 
+	/* what root keeps is for all homes; what is dangerous in one is looked at by each start */
+	if (!memchr(file->text, '~', file->length))
+		home = NULL;
 	sha256_begin(&hash);
 	sha256_update(&hash, &version, sizeof(version));
 	sha256_update(&hash, home ? home : "", home ? strlen(home) + 1 : 1);
@@ -238,7 +213,7 @@ int policy_file_take(const struct caller *host, int fd, const char *path, int st
 		     struct arena *arena, struct policy_file *ret_file,
 		     struct document_faults *faults, struct error *error)
 {
-	struct policy_file file = { .path = path, .given = path };
+	struct policy_file file = { .path = path };
 	struct stat status;
 	int result;
 

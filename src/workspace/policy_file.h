@@ -2,9 +2,10 @@
  * Policy files and presets, from the disk to a document (policy/document.h).
  *
  * A file must be nobody else's to change: a regular file of the caller's or root's, written by no
- * other user, in a directory that others cannot change. Where it may not lie (in what a task can
- * write) is judged by whoever knows the view. The text is read by bawn-parse; what it says is
- * kept in the state directory by the text's hash.
+ * other user, reached by directories and links that others cannot change (policy_way.h). Where it
+ * may not lie (in what a task can write) is judged by whoever knows the view. The text is read by
+ * bawn-parse; what it says is kept by the text's hash, in the state directory, and of managed
+ * policies where only root can write: what binds somebody is not believed from a place of theirs.
  */
 #pragma once
 
@@ -18,8 +19,9 @@ struct policy_file {
 	struct document document;
 	const char *text; /* as it was read; NUL-ended */
 	size_t length;
-	const char *path;  /* without links; NULL: a preset */
-	const char *given; /* clean, links as they were written; NULL: a preset */
+	const char *path;   /* without links; NULL: a preset */
+	const char **links; /* on the way to it, each in a directory without links */
+	size_t link_count;
 };
 
 /*

@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "base/sha256.h"
 #include "workspace/host.h"
-#include "workspace/root.h"
+#include "workspace/policy_way.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +18,16 @@
 #include <unistd.h>
 
 #define STORE "/.config/bawn"
+/*
+ * What managed policies say is kept where root alone writes: from their own state directory those
+ * whom they bind could have a start believe anything.
+ */
+#define MANAGED_CACHE "/var/cache/bawn"
 #define USER "policy.yaml"
 
 struct loader {
 	const struct caller *host;
-	int state_fd;
+	int state_fd, managed_fd; /* where what was read is kept; -1: nowhere */
 	struct arena *arena;
 	struct policy_layers *layers;
 	struct document_faults *faults;
@@ -46,11 +51,17 @@ int policy_layers_add(struct policy_layers *layers, enum authority authority,
 	return 0;
 }
 
+static int cache_for(const struct loader *loader, enum authority authority)
+{
+	return authority == AUTHORITY_MANAGED ? loader->managed_fd : loader->state_fd;
+}
+
+/* With the preset that it goes on from, which is not to be believed from elsewhere either. */
 static int add_file(struct loader *loader, enum authority authority, const struct policy_file *file)
 {
 	struct policy_stack stack;
-	int result = policy_stack_make(loader->host, file, NULL, loader->state_fd, loader->arena,
-				       &stack, loader->error);
+	int result = policy_stack_make(loader->host, file, NULL, cache_for(loader, authority),
+				       loader->arena, &stack, loader->error);
 
 	return result == 0 ? policy_layers_add(loader->layers, authority, &stack, loader->arena,
 					       loader->error) :
@@ -92,7 +103,7 @@ static int load_managed_file(struct loader *loader, int folder_fd, const char *n
 				   path);
 	result = check_managed(&status, path, loader->error);
 	if (result == 0)
-		result = policy_file_take(loader->host, fd, path, loader->state_fd, loader->arena,
+		result = policy_file_take(loader->host, fd, path, loader->managed_fd, loader->arena,
 					  &file, loader->faults, loader->error);
 	if (result == 0)
 		result = add_file(loader, AUTHORITY_MANAGED, &file);
@@ -144,10 +155,33 @@ static int list_managed(struct loader *loader, int folder_fd, const char **names
 	return 0;
 }
 
+static bool is_roots_alone(int fd, const char *path)
+{
+	struct stat status;
+
+	return (path[0] ? fstatat(fd, path, &status, 0) : fstat(fd, &status)) == 0 &&
+	       status.st_uid == 0 && !(status.st_mode & S_IWOTH) &&
+	       (!(status.st_mode & S_IWGRP) || status.st_gid == 0);
+}
+
+/* Made by root's own starts; -1 where it is not there, or not root's alone. */
+static int open_managed_cache(const struct caller *host)
+{
+	int CLEANUP_FD fd = -1;
+
+	if (host->root && mkdir(MANAGED_CACHE, 0700) == 0)
+		(void)chmod(MANAGED_CACHE, 0755);
+	fd = fd_open_resolved(AT_FDCWD, MANAGED_CACHE, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	if (fd < 0 || !is_roots_alone(fd, "") || !is_roots_alone(fd, ".."))
+		return -1;
+	return TAKE_FD(fd);
+}
+
 static int load_managed(struct loader *loader)
 {
 	int CLEANUP_FD fd = fd_open_resolved(AT_FDCWD, POLICY_MANAGED, O_RDONLY | O_DIRECTORY,
 					     RESOLVE_NO_SYMLINKS);
+	int CLEANUP_FD cache_fd = -1;
 	const char *names[POLICY_LIMIT_MANAGED];
 	struct stat status, above;
 	size_t count = 0;
@@ -167,6 +201,8 @@ static int load_managed(struct loader *loader)
 		result = check_managed(&status, POLICY_MANAGED, loader->error);
 	if (result == 0)
 		result = list_managed(loader, fd, names, &count);
+	cache_fd = result == 0 && count ? open_managed_cache(loader->host) : -1;
+	loader->managed_fd = cache_fd;
 	for (size_t i = 0; i < count && result == 0; i++)
 		result = load_managed_file(loader, fd, names[i]);
 	return result;
@@ -205,19 +241,24 @@ static int load_stored(struct loader *loader, int store_fd, const char *name,
 /* Where a store leads to that is reached by links, or where it would be made. */
 static int follow_store(struct loader *loader, const char *store)
 {
-	const char *above = path_parent(loader->arena, store), *real = NULL;
+	struct policy_layers *layers = loader->layers;
+	const char *above = path_parent(loader->arena, store);
+	struct git_way way;
 	struct stat status;
+	bool is_there = lstat(store, &status) == 0 || errno != ENOENT;
 	int result;
 
 	if (!above)
 		return error_errno(loader->error, ENOMEM, "the user's policies");
 	/* a link to nowhere fails: a task could make what it leads to */
-	result = lstat(store, &status) < 0 && errno == ENOENT ?
-			 root_resolve(above, loader->arena, &real, loader->error) :
-			 root_resolve(store, loader->arena, &loader->layers->store, loader->error);
-	if (result == 0 && real)
-		loader->layers->store = arena_format(loader->arena, "%s/bawn", real);
-	return result < 0 ? error_context(loader->error, "the user's policies") : 0;
+	result = policy_way_find(loader->host, is_there ? store : above, loader->arena, &way,
+				 loader->error);
+	if (result < 0)
+		return error_context(loader->error, "the user's policies");
+	layers->store = is_there ? way.real : arena_format(loader->arena, "%s/bawn", way.real);
+	layers->store_links = way.links;
+	layers->store_link_count = way.link_count;
+	return layers->store ? 0 : error_errno(loader->error, ENOMEM, "the user's policies");
 }
 
 /*
@@ -253,8 +294,8 @@ static int find_store(struct loader *loader, int *ret_fd)
 
 		if (result < 0)
 			return result;
-		fd = open(loader->layers->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		fd = fd < 0 ? -errno : fd;
+		fd = fd_open_resolved(AT_FDCWD, loader->layers->store, O_RDONLY | O_DIRECTORY,
+				      RESOLVE_NO_SYMLINKS);
 	}
 	if (fd == -EACCES && is_of_another(loader, home))
 		return 0;
@@ -320,7 +361,7 @@ int policy_layers_load(const struct caller *host, const struct policy_asked *ask
 		       struct document_faults *faults, struct error *error)
 {
 	struct policy_layers layers = { 0 };
-	struct loader loader = { host, state_fd, arena, &layers, faults, error };
+	struct loader loader = { host, state_fd, -1, arena, &layers, faults, error };
 	int result;
 
 	faults->count = 0;

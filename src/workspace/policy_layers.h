@@ -33,6 +33,8 @@ struct policy_layers {
 	struct document document; /* all of it */
 	/* the real place of the user's store, there or not; NULL: the caller has no home */
 	const char *store;
+	const char **store_links; /* on the way to it, each in a directory without links */
+	size_t store_link_count;
 };
 
 struct policy_asked {

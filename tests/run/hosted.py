@@ -16,6 +16,7 @@ mount -t tmpfs tmpfs "$top"
 mkdir "$top/upper" "$top/work"
 cp -a "$top.etc/." "$top/upper/"
 mount --bind "$top.home" /srv
+mount -t tmpfs -o mode=0755 tmpfs /var/cache
 mount -t overlay overlay -o "lowerdir=/etc,upperdir=$top/upper,workdir=$top/work" /etc
 eval "$extra"
 exec "$@"

@@ -242,6 +242,117 @@ def test_a_store_that_is_reached_by_links(place, hosted):
     nothing_started(hosted.run("--", "touch", "started"), place, 125, "lies in the workspace")
 
 
+def test_links_on_the_way_that_a_task_could_have_made(place, hosted):
+    """Attack: the file is the user's own and the link to it lies in what the task can write."""
+    kept = hosted.write(place.base / "kept" / "weak.yaml", "environment: {set: {A: weak}}\n")
+    hosted.store.mkdir(parents=True)
+    (place.work / "way").symlink_to(kept)
+    (hosted.store / "policy.yaml").symlink_to(place.work / "way")
+    nothing_started(hosted.run("--", "touch", "started"), place, 125, "reached by the link",
+                    str(place.work / "way"))
+    (hosted.store / "policy.yaml").unlink()
+    # the same of a named file, of a directory on the way, and of a place that a flag shows
+    (place.work / "folder").symlink_to(kept.parent)
+    (place.base / "first").symlink_to("work/folder/../kept/weak.yaml")
+    (place.base / "second").symlink_to(place.work / "folder")
+    for name in (place.work / "way", place.base / "first", place.base / "second" / "weak.yaml",
+                 place.work / "folder" / "weak.yaml", "way"):
+        nothing_started(hosted.run("--policy", name, "--", "touch", "started"), place, 125,
+                        "reached by the link")
+    shown = place.base / "shown"
+    shown.mkdir(mode=0o700)
+    (shown / "way").symlink_to(kept)
+    (place.base / "third").symlink_to(shown / "way")
+    assert hosted.run("--policy", place.base / "third", "--", "true").returncode == 0
+    nothing_started(hosted.run("--policy", place.base / "third", "--write", shown, "--", "touch",
+                               "started"), place, 125, "reached by the link")
+    # and of the store: its links are as good as its files
+    config = hosted.home / ".config"
+    (config / "bawn").rmdir()
+    config.rmdir()
+    (shown / "config").mkdir(mode=0o700)
+    (shown / "dots").symlink_to("config")
+    config.symlink_to(shown / "dots")
+    assert hosted.run("--", "true").returncode == 0
+    ran = hosted.run("--write", shown, "--", "true")
+    assert ran.returncode == 125 and "later starts would read" in ran.stderr, ran
+
+
+def test_directories_above_that_others_could_change(place, hosted):
+    """Attack: who can rename a directory further up puts another one there."""
+    folder = place.base / "open" / "closed"
+    kept = hosted.write(folder / "p.yaml", "limits: {pids: 200}\n")
+    assert hosted.run("--policy", kept, "--", "true").returncode == 0
+    folder.parent.chmod(0o777)
+    nothing_started(hosted.run("--policy", kept, "--", "touch", "started"), place, 125,
+                    "everybody can write")
+    (place.base / "way").symlink_to(folder.parent / "link")
+    (folder.parent / "link").symlink_to(place.base / "p.yaml")
+    hosted.write(place.base / "p.yaml", "limits: {pids: 200}\n")
+    nothing_started(hosted.run("--policy", place.base / "way", "--", "touch", "started"), place,
+                    125, "everybody can write")
+    # where nobody can rename what is another's it is the link's owner that counts
+    folder.parent.chmod(0o1777)
+    assert hosted.run("--policy", place.base / "way", "--", "true").returncode == 0
+    if IS_ROOT:
+        os.lchown(folder.parent / "link", 65534, 65534)
+        nothing_started(hosted.run("--policy", place.base / "way", "--", "touch", "started"),
+                        place, 125, "link of another user")
+
+
+def test_managed_policies_are_not_believed_from_the_users_state(place, hosted):
+    """Attack: what a start kept of a managed policy is changed by whom it binds."""
+    path = hosted.manage("preset: ci\nlimits: {pids: 200}\ntty: {allowed: false}\n")
+    # the same text as the user's own, so that a kept form of it is in the user's state
+    own = hosted.write(place.base / "policies" / "own.yaml",
+                       "preset: ci\nlimits: {pids: 200}\ntty: {allowed: false}\n")
+    other = hosted.write(place.base / "policies" / "other.yaml", "name: weak\n")
+    (hosted.managed / "10-site.yaml").rename(place.base / "aside")
+    assert hosted.run("--policy", own, "--", "true").returncode == 0
+    kept = place.state / "documents"
+    strong = {name.name for name in kept.iterdir()}
+    assert strong, "nothing is kept: the attack has nothing to change"
+    assert hosted.run("--policy", other, "--", "true").returncode == 0
+    weak, = (name for name in kept.iterdir() if name.name not in strong)
+    for name in strong:
+        (kept / name).write_bytes(weak.read_bytes())
+    # the attack works on the user's own policy, which is the user's word anyway
+    ran = hosted.bawn("policy show", "--effective", own)
+    assert "limits.pids: 200" not in ran.stdout, ran
+    (place.base / "aside").rename(hosted.managed / "10-site.yaml")
+    ran = hosted.bawn("policy show", "--effective")
+    assert f'limits.pids: 200  ["limits.pids" {path}:3, managed]' in ran.stdout, ran
+    assert "preset ci:" in ran.stdout, ran
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="root alone keeps what managed policies say")
+def test_what_root_keeps_of_managed_policies(place, hosted):
+    """What root keeps is believed, being root's word; what another could have put there is not."""
+    hosted.manage("limits: {pids: 200}\n")
+    weak = hosted.write(place.base / "policies" / "weak.yaml", "name: weak\n")
+    os.chmod(place.base, 0o755)
+    for path in (place.work, place.state):
+        os.chown(path, 65533, 65533)
+    for name in ("roots-work", "roots-state"):
+        (place.base / name).mkdir(mode=0o700)
+    keep = (f'cd "{place.base}/roots-work"; "$1" policy show --effective --state-dir '
+            f'"{place.base}/roots-state" "{weak}" >/dev/null; cd /var/cache/bawn/documents; ')
+    show = f'cd "{place.work}"; exec setpriv --reuid 65533 --regid 65533 --clear-groups -- "$@"'
+    forge = f'for f in *; do cat "{place.base}"/roots-state/documents/* > "$f"; done; '
+    for change, is_believed in (
+            ("", False), (forge, True), (forge + "chown 65533 *; ", False),
+            (forge + "chmod o+w *; ", False), (forge + "chmod o+w .; ", False),
+            (forge + "chown 65533 .; ", False), (forge + "chown 65533 ..; ", False),
+            (forge + "chmod o+w ../..; ", False), ('for f in *; do printf x > "$f"; done; ', False),
+            ('for f in *; do rm "$f"; mkfifo "$f"; done; ', False),
+            ('for f in *; do ln -sf /dev/zero "$f"; done; ', False)):
+        ran = hosted.bawn("policy show", "--effective", extra=keep + change + show)
+        assert ("limits.pids: 200" in ran.stdout) != is_believed, (change, ran)
+        assert ran.returncode == 0, (change, ran)
+    ran = hosted.bawn("policy show", "--effective", extra=keep + "stat -c %a:%u . * >&2; " + show)
+    assert ran.stderr.splitlines()[:2] == ["755:0", "644:0"], ran
+
+
 def test_a_policy_that_changes_under_a_running_task(place, hosted):
     """What a task has is what there was at its start; the next one has what there is then."""
     path = hosted.keep("environment: {set: {A: before}}\n")
