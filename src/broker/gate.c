@@ -106,6 +106,8 @@ static bool are_granted(const struct decision *decision)
 
 	if (verdicts->request == classify->wanted_count)
 		return is_granted(NULL, &verdicts->whole);
+	if (verdicts->unread.judgement != WANTED_ALLOWS && !is_granted(NULL, &verdicts->unread))
+		return false;
 	for (size_t i = 0; i < classify->wanted_count; i++)
 		if (verdicts->rows[i].judgement == WANTED_ASKS &&
 		    !is_granted(&classify->wanted[i], &verdicts->rows[i]))

@@ -607,10 +607,11 @@ static void conclude(const struct classify *classify, struct verdict_list *list)
 			classify->texts_read == classify->text_count;
 
 	list->request = classify->wanted_count;
-	list->whole = unclear;
-	list->whole.rule = wanted_rule(WANTED_UNCLEAR);
+	list->unread = unclear;
+	list->unread.rule = wanted_rule(WANTED_UNCLEAR);
 	if (is_whole)
-		list->whole.judgement = WANTED_ALLOWS;
+		list->unread.judgement = WANTED_ALLOWS;
+	list->whole = list->unread;
 	for (size_t i = 0; list->rows && i < classify->wanted_count; i++)
 		if (list->rows[i].judgement > list->whole.judgement ||
 		    (list->request == classify->wanted_count &&

@@ -49,6 +49,11 @@ struct verdict_list {
 	struct verdict *rows; /* one for each request of the classification */
 	struct verdict whole;
 	size_t request; /* which one decided; wanted_count: none */
+	/*
+	 * What is in no request was left unread: a yes to each request that asks is then none to
+	 * the command. WANTED_ALLOWS: all of it was read.
+	 */
+	struct verdict unread;
 };
 
 /* Cannot fail: what goes wrong asks. The rows are the classification's arena's. */

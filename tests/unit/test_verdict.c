@@ -214,6 +214,27 @@ static void test_what_is_not_read_asks(void **state)
 	assert_int_equal(list.request, classify.wanted_count);
 }
 
+/* A yes to what was seen is none to what was not: the two are asked about apart. */
+static void test_what_is_not_read_is_no_request(void **state)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	struct policy policy = policy_of(ASKS);
+	struct verdict_facts judging = { .policy = &policy, .day = TODAY };
+	const char *argv[] = { "find", ".", "-delete", "-exec", "sh", "-c", "ls", ";" };
+	struct verdict_list list;
+
+	(void)state;
+	for (size_t argc = 3; argc <= 8; argc += 5) {
+		struct classify classify = { .arena = &arena, .facts = &facts };
+
+		classify_argv(&classify, argv, argc);
+		verdict_make(&classify, &judging, &list);
+		assert_int_equal(list.whole.judgement, WANTED_ASKS);
+		assert_int_equal(classify.wanted[list.request].verb, WANTED_FS_REMOVE);
+		assert_int_equal(list.unread.judgement, argc == 3 ? WANTED_ALLOWS : WANTED_ASKS);
+	}
+}
+
 /* So many rules and requests that nobody waits for an end: asked about. */
 static void test_steps_are_limited(void **state)
 {
@@ -287,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_rules_are_named),
 		cmocka_unit_test(test_what_is_not_read_asks),
+		cmocka_unit_test(test_what_is_not_read_is_no_request),
 		cmocka_unit_test(test_steps_are_limited),
 		cmocka_unit_test(test_days),
 		cmocka_unit_test(test_words),
