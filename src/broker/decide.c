@@ -72,6 +72,7 @@ static void begin(struct decision *decision, struct arena *arena, const struct d
 	if (policy) {
 		program_files_begin(&decision->files, policy, place->environ,
 				    place->cwd ? place->cwd : policy->cwd, arena);
+		decision->files.classify = &decision->classify;
 		decision->judging.day = (uint64_t)(time(NULL) / (24 * 60 * 60));
 		decision->judging.is_program = program_files_match;
 		decision->judging.digest = program_files_digest;

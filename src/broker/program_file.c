@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/sha256.h"
+#include "policy/classify.h"
 #include "policy/policy.h"
 #include "policy/program.h"
 
@@ -44,47 +45,125 @@ void program_files_begin(struct program_files *files, const struct policy *polic
 			files->path = policy->variables[i].value;
 }
 
-/* Where a path of the box lies on the host, as the view has it; NULL: not there, or private. */
-static const char *place_of(const struct program_files *files, const char *path)
-{
-	for (int links = 0; path && links < LINKS_LIMIT; links++) {
-		const struct view_path *row = view_lookup(&files->policy->view, path);
-		const char *below;
+/* A path of the box while its names are gone through, as the kernel does there. */
+struct way {
+	const struct program_files *files;
+	const char *cwd;
+	const char *at;	  /* of the box, clean, without links */
+	const char *rest; /* what is to be gone through yet */
+	unsigned links;
+	struct stat status; /* of what `at` is on the host */
+	const char *place;  /* and where that is; NULL: made in the box, or not known */
+};
 
-		if (!row || row->class == PATH_HIDE || row->class == PATH_FILE || !row->source[0])
-			return NULL;
-		below = path_below(path, row->target);
-		if (row->class != PATH_LINK)
-			return below[0] ? arena_format(files->arena, "%s/%s",
-						       row->source[1] ? row->source : "", below) :
-					  row->source;
-		path = path_clean(files->arena, path_parent(files->arena, row->target),
-				  arena_format(files->arena, "%s%s%s", row->source,
-					       below[0] ? "/" : "", below));
+static bool follow(struct way *way, const char *text)
+{
+	if (way->links++ == LINKS_LIMIT)
+		return false;
+	way->rest = arena_format(way->files->arena, "%s/%s", text, way->rest);
+	if (text[0] == '/')
+		way->at = "/";
+	return way->rest && strlen(way->rest) < PATH_LIMIT_BYTES;
+}
+
+/* "root" and "cwd" of a process in /proc lead to where the processes of a box are. */
+static const char *process_link(const struct way *way, const char *next)
+{
+	const char *name = next + 6;
+	size_t length;
+
+	if (strncmp(next, "/proc/", 6) != 0)
+		return NULL;
+	length = strcspn(name, "/");
+	if (strcmp(name + length, "/root") == 0)
+		return "/";
+	return strcmp(name + length, "/cwd") == 0 ? way->cwd : NULL;
+}
+
+/* What of the host is shown there; false: nothing is known of it. */
+static bool show(struct way *way, const char *next, const char **ret_link)
+{
+	const struct view_path *row = view_lookup(&way->files->policy->view, next);
+	struct arena *arena = way->files->arena;
+	char text[PATH_LIMIT_BYTES];
+	const char *below;
+	ssize_t length;
+
+	way->place = NULL;
+	*ret_link = process_link(way, next);
+	/* a directory on the way to what is shown, or an area of the box's own */
+	if (*ret_link || !row)
+		return true;
+	if (row->class == PATH_HIDE || row->class == PATH_FILE)
+		return false;
+	below = path_below(next, row->target);
+	if (row->class == PATH_LINK) {
+		*ret_link = row->source;
+		return !below[0];
 	}
-	return NULL;
+	if (!row->source[0])
+		return false;
+	way->place =
+		below[0] ? arena_format(arena, "%s/%s", row->source[1] ? row->source : "", below) :
+			   row->source;
+	if (!way->place || lstat(way->place, &way->status) < 0)
+		return false;
+	if (!S_ISLNK(way->status.st_mode))
+		return true;
+	length = readlink(way->place, text, sizeof(text));
+	if (length <= 0 || (size_t)length == sizeof(text))
+		return false;
+	*ret_link = arena_copy_bytes(arena, text, (size_t)length);
+	return *ret_link != NULL;
+}
+
+static bool step(struct way *way, size_t length)
+{
+	const char *name = way->rest, *link, *next;
+	struct arena *arena = way->files->arena;
+
+	way->rest += length;
+	if (length == 1 && name[0] == '.')
+		return true;
+	way->place = NULL;
+	if (length == 2 && name[0] == '.' && name[1] == '.') {
+		way->at = path_parent(arena, way->at);
+		return way->at != NULL;
+	}
+	next = arena_format(arena, "%s/%.*s", way->at[1] ? way->at : "", (int)length, name);
+	if (!next || strlen(next) >= PATH_LIMIT_BYTES || !show(way, next, &link))
+		return false;
+	if (link)
+		return follow(way, link);
+	way->at = next;
+	return true;
 }
 
 static bool look(const struct program_files *files, const char *path, struct program_file *file)
 {
-	const char *place = path ? place_of(files, path) : NULL;
-	int CLEANUP_FD fd = place ? open(place, O_PATH | O_CLOEXEC) : -1;
-	char link[32], real[PATH_LIMIT_BYTES];
-	struct stat status;
-	ssize_t length;
+	struct way way = { .files = files, .cwd = file->cwd, .at = file->cwd, .rest = path };
 
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-	    !(status.st_mode & 0111))
+	if (!path || !path[0])
 		return false;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, real, sizeof(real));
-	if (length <= 0 || (size_t)length == sizeof(real))
+	if (path[0] == '/')
+		way.at = "/";
+	if (!way.at)
 		return false;
-	file->place = arena_copy_bytes(files->arena, real, (size_t)length);
-	file->device = status.st_dev;
-	file->inode = status.st_ino;
-	file->found = file->place != NULL;
-	return file->found;
+	while (*way.rest) {
+		size_t length = strspn(way.rest, "/");
+
+		way.rest += length;
+		length = strcspn(way.rest, "/");
+		if (length && !step(&way, length))
+			return false;
+	}
+	if (!way.place || !S_ISREG(way.status.st_mode) || !(way.status.st_mode & 0111))
+		return false;
+	file->place = way.place;
+	file->device = way.status.st_dev;
+	file->inode = way.status.st_ino;
+	file->found = true;
+	return true;
 }
 
 /* As execvpe(3) looks: a word with a slash is a path, else the first that there is in PATH. */
@@ -95,7 +174,7 @@ static void resolve(const struct program_files *files, struct program_file *file
 	if (!word[0])
 		return;
 	if (strchr(word, '/')) {
-		(void)look(files, path_clean(files->arena, files->cwd, word), file);
+		(void)look(files, word, file);
 		return;
 	}
 	for (const char *at = files->path; *at; at += *at == ':') {
@@ -103,23 +182,20 @@ static void resolve(const struct program_files *files, struct program_file *file
 		const char *directory = arena_copy_bytes(files->arena, at, length);
 
 		at += length;
-		directory = directory ? path_clean(files->arena, files->cwd,
-						   directory[0] ? directory : ".") :
-					NULL;
 		if (directory &&
 		    look(files,
-			 arena_format(files->arena, "%s/%s", directory[1] ? directory : "", word),
+			 arena_format(files->arena, "%s/%s", directory[0] ? directory : ".", word),
 			 file))
 			return;
 	}
 }
 
-static struct program_file find(struct program_files *files, const char *word)
+static struct program_file find(struct program_files *files, const char *word, const char *cwd)
 {
-	struct program_file file = { .word = word }, *grown;
+	struct program_file file = { .word = word, .cwd = cwd }, *grown;
 
 	for (size_t i = 0; i < files->count; i++)
-		if (strcmp(files->rows[i].word, word) == 0)
+		if (strcmp(files->rows[i].word, word) == 0 && files->rows[i].cwd == cwd)
 			return files->rows[i];
 	resolve(files, &file);
 	grown = files->count < CACHE_LIMIT ?
@@ -140,10 +216,10 @@ static bool is_one_file(const struct program_file *one, const struct program_fil
 		strcmp(program_name(one->word), program_name(other->word)) == 0);
 }
 
-bool program_files_match(void *context, const char *named, const char *word, bool surely)
+static bool is_that_from(struct program_files *files, const char *named, const char *word,
+			 const char *cwd, bool surely)
 {
-	struct program_files *files = context;
-	struct program_file file = find(files, word), rule;
+	struct program_file file = find(files, word, cwd), rule;
 
 	if (!surely && named[0] != '/' &&
 	    (strcmp(program_name(word), named) == 0 ||
@@ -152,16 +228,34 @@ bool program_files_match(void *context, const char *named, const char *word, boo
 	/* what is not there is no file of any name */
 	if (!file.found)
 		return !surely && strcmp(named, word) == 0;
-	rule = find(files, named);
+	rule = find(files, named, files->cwd);
 	return is_one_file(&file, &rule);
+}
+
+bool program_files_match(void *context, const char *named, const char *word, bool surely)
+{
+	struct program_files *files = context;
+	const struct classify *classify = files->classify;
+	bool moves = classify && strchr(word, '/') && word[0] != '/';
+	bool is_that = is_that_from(files, named, word, files->cwd, surely);
+
+	if (moves && surely && classify->cwd_unknown)
+		return false;
+	for (size_t i = 0; moves && i < classify->cwd_count && is_that == surely; i++)
+		is_that = is_that_from(files, named, word, classify->cwds[i], surely);
+	return is_that;
 }
 
 const char *program_files_digest(void *context, const char *word)
 {
 	struct program_files *files = context;
-	struct program_file file = find(files, word);
+	const struct classify *classify = files->classify;
+	struct program_file file = find(files, word, files->cwd);
+	bool moved = classify && (classify->cwd_count > 1 || classify->cwd_unknown);
 	int CLEANUP_FD fd =
-		file.found ? open(file.place, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
+		file.found && !(moved && strchr(word, '/') && word[0] != '/') ?
+			open(file.place, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) :
+			-1;
 	unsigned char bytes[32768], digest[SHA256_BYTES];
 	char text[SHA256_HEX_BYTES];
 	struct sha256 hash;

@@ -170,6 +170,35 @@ def test_a_program_is_its_file(place, policy):
         assert (ran.returncode != 126) == allowed, (argv, ran)
 
 
+def test_a_program_is_its_file_by_the_ways_of_the_box(place, policy):
+    """Attack: a denied program by names that lead to it in the box and nowhere outside."""
+    (place.work / "d").mkdir()
+    (place.work / "alias").symlink_to("/usr/bin/env")
+    (place.work / "d" / "below").symlink_to("../alias")
+    (place.work / "d" / "root").symlink_to("/proc/self/root/usr/bin/env")
+    (place.work / "d" / "here").symlink_to("/proc/self/cwd/alias")
+    path = policy("version: 1\nexec: {deny: [/usr/bin/env]}\n", "deny.yaml")
+    allows = policy("version: 1\nexec: {allow: [env]}\n", "allow.yaml")
+    for argv in (["d/../alias"], ["./d/below"], ["d/root"], ["d/here"], ["../work/alias"],
+                 ["/proc/self/cwd/alias"], ["/proc/self/root" + str(place.work) + "/alias"],
+                 ["sh", "-c", "cd d && ./below"], ["sh", "-c", "cd d; cd ..; d/../alias"],
+                 ["/home/../usr/bin/env"], ["/tmp/../usr/bin/env"]):
+        if argv[0] == "../work/alias":
+            argv = ["../" + place.work.name + "/alias"]
+        ran = bawn(place, "run", "--policy", path, "--", *argv)
+        assert ran.returncode == 126 and "exec" in ran.stderr, (argv, ran)
+    # what another directory has by that name is not the one that is allowed
+    (place.work / "tool").symlink_to("/usr/bin/env")
+    (place.work / "d" / "tool").write_text("#!/bin/sh\necho mine\n")
+    (place.work / "d" / "tool").chmod(0o755)
+    assert bawn(place, "run", "--policy", allows, "--", "./tool").returncode == 0
+    assert bawn(place, "run", "--policy", allows, "--", "d/../tool").returncode == 0
+    assert bawn(place, "run", "--policy", allows, "--", "d/tool").returncode == 126
+    text = policy("version: 1\nexec: {allow: [sh, env]}\n", "text.yaml")
+    ran = bawn(place, "policy decide", "--policy", text, "--shell", "cd d && ./tool")
+    assert ran.returncode == 1, ran
+
+
 def test_an_exception_is_for_one_file(place, policy):
     tool = place.work / "tool"
     tool.write_text("#!/bin/sh\necho ran\n")
