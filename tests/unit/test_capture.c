@@ -5,6 +5,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -24,6 +27,7 @@
 #include "base/fd.h"
 #include "kernel/capture.h"
 #include "kernel/network.h"
+#include "kernel/sockets.h"
 #include "policy/place.h"
 
 #define EXPECT(truth)                    \
@@ -384,6 +388,40 @@ static void test_rules_are_nfts(void **state)
 	assert_int_equal(in_a_network(rules_are_nfts), 0);
 }
 
+/* An answer of sock_diag(7) with this sequence number and length field. */
+static size_t answer_of(unsigned char bytes[static 256], uint32_t sequence, uint32_t length)
+{
+	struct nlmsghdr header = { .nlmsg_len = length,
+				   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+				   .nlmsg_seq = sequence };
+	struct inet_diag_msg found = { .idiag_inode = 4711 };
+
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + sizeof(header), &found, sizeof(found));
+	return sizeof(header) + sizeof(found);
+}
+
+static void test_answers_about_sockets_are_checked(void **state)
+{
+	unsigned char bytes[256];
+	uint64_t inode = 0;
+	uint32_t whole = sizeof(struct nlmsghdr) + sizeof(struct inet_diag_msg);
+	size_t length = answer_of(bytes, 7, whole);
+
+	(void)state;
+	assert_int_equal(sockets_read(bytes, length, 7, &inode), 0);
+	assert_int_equal(inode, 4711);
+	assert_int_equal(sockets_read(bytes, length, 8, &inode), -EAGAIN);
+	for (size_t cut = 0; cut < length; cut++)
+		assert_int_equal(sockets_read(bytes, cut, 7, &inode), -EBADMSG);
+	(void)answer_of(bytes, 7, whole + 1);
+	assert_int_equal(sockets_read(bytes, length, 7, &inode), -EBADMSG);
+	(void)answer_of(bytes, 7, whole - 1);
+	assert_int_equal(sockets_read(bytes, length, 7, &inode), -EBADMSG);
+	(void)answer_of(bytes, 7, 0);
+	assert_int_equal(sockets_read(bytes, length, 7, &inode), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_closed_is_refused),
 		cmocka_unit_test(test_listeners_without_rules),
 		cmocka_unit_test(test_rules_are_nfts),
+		cmocka_unit_test(test_answers_about_sockets_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
