@@ -20,8 +20,18 @@ struct search {
 	char wanted[LINK_BYTES];
 	struct connector found;
 	unsigned holders;
+	unsigned looks; /* that are left */
 	bool is_unclear;
 };
+
+/* Takes one look of those that are left. */
+static bool may_look(struct search *search)
+{
+	if (!search->looks)
+		return false;
+	search->looks--;
+	return true;
+}
 
 static uint64_t inode_of(const struct box *box, long pid, const char *name)
 {
@@ -32,7 +42,7 @@ static uint64_t inode_of(const struct box *box, long pid, const char *name)
 	return fstatat(box->proc_fd, path, &status, 0) < 0 ? 0 : status.st_ino;
 }
 
-static bool holds(const struct search *search, long pid)
+static bool holds(struct search *search, long pid)
 {
 	struct directory CLEANUP_DIRECTORY directory;
 	char path[32];
@@ -40,7 +50,7 @@ static bool holds(const struct search *search, long pid)
 
 	(void)snprintf(path, sizeof(path), "%ld/fd", pid);
 	(void)directory_open(&directory, search->box->proc_fd, path, 0);
-	while ((name = directory_next(&directory))) {
+	while (may_look(search) && (name = directory_next(&directory))) {
 		char text[LINK_BYTES];
 		ssize_t length = readlinkat(directory.fd, name, text, sizeof(text) - 1);
 
@@ -79,7 +89,7 @@ int connector_find(const struct box *box, const struct sockets_end *here,
 		   const struct sockets_end *there, struct connector *ret_connector)
 {
 	struct directory CLEANUP_DIRECTORY directory;
-	struct search search = { .box = box };
+	struct search search = { .box = box, .looks = CONNECTOR_LOOKS };
 	uint64_t inode = 0;
 	const char *name;
 	int result = sockets_find(box->capture.diag, here, there, &inode);
@@ -90,13 +100,15 @@ int connector_find(const struct box *box, const struct sockets_end *here,
 	(void)snprintf(search.wanted, sizeof(search.wanted), "socket:[%llu]",
 		       (unsigned long long)inode);
 	(void)directory_open(&directory, box->proc_fd, ".", 0);
-	while (search.network && (name = directory_next(&directory))) {
+	while (search.network && may_look(&search) && (name = directory_next(&directory))) {
 		char *end;
 		long pid = strtol(name, &end, 10);
 
 		if (pid > 0 && !*end)
 			look_at(&search, pid);
 	}
+	if (!search.looks)
+		return -E2BIG;
 	if (!search.holders || search.is_unclear || directory.code < 0)
 		return -ENOENT;
 	*ret_connector = search.found;

@@ -10,6 +10,12 @@
 
 struct box;
 
+/*
+ * Processes and descriptors that one search looks at, some tenths of a second of them: the
+ * supervisor does nothing else meanwhile, and a task may have millions.
+ */
+#define CONNECTOR_LOOKS 65536u
+
 struct connector {
 	uint64_t device, inode; /* of its executable */
 	uint64_t family;	/* of its action (isolate/box.h); 0: not known */
@@ -17,7 +23,7 @@ struct connector {
 
 /*
  * Who has the end `here` of a connection to `there`. -ENOENT: nobody, or several processes of
- * different programs or actions have it.
+ * different programs or actions have it. -E2BIG: there is too much to look through.
  */
 int connector_find(const struct box *box, const struct sockets_end *here,
 		   const struct sockets_end *there, struct connector *ret_connector);

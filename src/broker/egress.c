@@ -171,6 +171,7 @@ static bool listen_to(struct task *task, struct role *role, const char *name,
 {
 	struct message message;
 
+	task->egress.has_searched = false;
 	for (unsigned i = 0; i < TURN_MESSAGES; i++) {
 		struct pollfd channel = { .fd = role->channel, .events = POLLIN };
 		const char *why = "it sent what is no message";
@@ -194,6 +195,8 @@ static bool listen_to(struct task *task, struct role *role, const char *name,
 		/* what was heard may have ended the task's network */
 		if (!task->egress.is_on)
 			return false;
+		if (task->egress.has_searched)
+			return true;
 	}
 	return true;
 }
@@ -212,13 +215,24 @@ static void on_dialer(struct task *task, struct task_watch *watch, short events)
 	(void)listen_to(task, &task->egress.dialer, "bawn-dialer", egress_hear_dialer);
 }
 
+static bool is_ready(const struct egress *egress)
+{
+	return egress->is_ready[0] && egress->is_ready[1];
+}
+
 static void on_patience(struct task *task, struct task_timer *timer)
 {
 	struct egress *egress = OF(patience, timer);
 
-	if (egress->is_on && !(egress->is_ready[0] && egress->is_ready[1]))
+	if (egress->is_on && !is_ready(egress))
 		fail(task, egress->is_ready[0] ? "bawn-dialer" : "bawn-proxy",
 		     "it was not ready in time");
+}
+
+static void on_telling(struct task *task, struct task_timer *timer)
+{
+	(void)timer;
+	egress_tell(task);
 }
 
 /* The first connection or question of the task. */
@@ -231,6 +245,12 @@ static void on_first(struct task *task, struct task_watch *watch, short events)
 
 	(void)watch;
 	(void)events;
+	if (egress->is_held) {
+		/* held in this very turn */
+		fd_close(&peer[0]);
+		fd_close(&peer[1]);
+		return;
+	}
 	forget_first(task);
 	if (result == 0)
 		result = start_roles(task, peer, &error);
@@ -257,8 +277,8 @@ static void watch_first(struct task *task, int fd)
 	if (fd < 0)
 		return;
 	*watch = (struct task_watch){ .fd = fd, .ready = on_first };
+	egress->first_fds[egress->first_count++] = fd;
 	task_watch_add(task, watch);
-	egress->first_count++;
 }
 
 int egress_begin(struct task *task, struct error *error)
@@ -278,10 +298,11 @@ int egress_begin(struct task *task, struct error *error)
 		return result;
 	egress->is_on = true;
 	egress->by_ports = capture->tcp < 0;
-	egress->room = EGRESS_BURST;
-	egress->room_ns = clock_monotonic_ns();
+	egress_flood_begin(&egress->flood, clock_monotonic_ns());
 	egress->patience.fire = on_patience;
+	egress->telling.fire = on_telling;
 	task_timer_add(task, &egress->patience);
+	task_timer_add(task, &egress->telling);
 	watch_first(task, capture->tcp);
 	watch_first(task, capture->udp);
 	for (unsigned i = 0; i < capture->port_count; i++)
@@ -293,9 +314,18 @@ void egress_hold(struct task *task, bool held)
 {
 	struct egress *egress = &task->egress;
 
-	if (!egress->is_on || !egress->is_begun || egress->is_held == held)
+	if (!egress->is_on || egress->is_held == held)
 		return;
 	egress->is_held = held;
+	if (!egress->is_begun) {
+		/* what waits at the listeners goes on waiting */
+		for (unsigned i = 0; i < egress->first_count; i++)
+			egress->first[i].fd = held ? -1 : egress->first_fds[i];
+		return;
+	}
+	/* who stands cannot be in its jail in time */
+	if (!is_ready(egress))
+		egress->patience.at_ns = held ? 0 : clock_monotonic_ns() + READY_NS;
 	/* children that were not waited for: the numbers are still theirs */
 	(void)kill(egress->proxy.pid, held ? SIGSTOP : SIGCONT);
 	(void)kill(egress->dialer.pid, held ? SIGSTOP : SIGCONT);
@@ -332,7 +362,10 @@ void egress_end(struct task *task)
 			on_dialer(task, NULL, 0);
 		drain(task);
 	}
+	egress_tell(task);
+	egress_flood_end(&egress->flood);
 	task_timer_remove(task, &egress->patience);
+	task_timer_remove(task, &egress->telling);
 	shut(task);
 	fd_close(&egress->proxy_program);
 	fd_close(&egress->dialer_program);

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "broker/egress_flood.h"
 #include "broker/task_loop.h"
 #include "ipc/role.h"
 #include "isolate/box.h"
@@ -25,25 +26,23 @@
 struct error;
 struct task;
 
-/* Records of flows that a task may have at once, and each second: a flood is counted beyond. */
-#define EGRESS_BURST 500u
-#define EGRESS_RATE 100u
-
 struct egress {
 	bool is_on;    /* the listeners are watched, or the roles run */
 	bool by_ports; /* the kernel has no rules that capture every port */
 	bool is_begun; /* the roles run */
 	bool is_ready[2];
-	bool is_held; /* frozen with the task */
+	bool is_held;	   /* frozen with the task */
+	bool has_searched; /* for a program (connector.h): that is enough for one turn */
 	struct role proxy, dialer;
 	int proxy_program, dialer_program; /* O_PATH, from before anything of the task ran */
 	struct task_watch first[2 + BOX_LIMIT_PORTS];
+	int first_fds[2 + BOX_LIMIT_PORTS]; /* of those, while they are not watched */
 	unsigned first_count;
 	struct task_watch from_proxy, from_dialer;
 	struct task_timer patience; /* for the roles to be in their jails */
 	uint64_t open; /* connections that were told to have begun, and not to have ended */
-	uint64_t room, room_ns; /* records that there is room for, as of then */
-	uint64_t left_out;	/* flows without a record since the last one with one */
+	struct egress_flood flood;
+	struct task_timer telling; /* of what had no room in the record */
 };
 
 #define EGRESS_OFF                             \
@@ -55,8 +54,11 @@ struct egress {
 /* When the box stands. Does nothing where the policy gives no network. */
 int egress_begin(struct task *task, struct error *error) __attribute__((warn_unused_result));
 
-/* The roles stand with what they serve, and go on with it. */
+/* The roles stand with what they serve, and go on with it; none is started meanwhile. */
 void egress_hold(struct task *task, bool held);
+
+/* Before the result of an action: what is still to be told of connections. */
+void egress_tell(struct task *task);
 
 /*
  * Ends the roles, before anybody waits for all of our children. What ran in the box has been

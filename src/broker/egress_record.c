@@ -107,23 +107,16 @@ static struct job *job_of(struct task *task, const struct sockets_end *here,
 	return NULL;
 }
 
-/* Whether there is room for one more record of a flow; else it is counted. */
-static bool has_room(struct egress *egress)
+/* What there is no room for now is told soon. */
+static bool has_room(struct egress *egress, enum egress_told told)
 {
 	uint64_t now = clock_monotonic_ns();
-	uint64_t more = (now - egress->room_ns) * EGRESS_RATE / 1000000000u;
 
-	if (more > 0) {
-		egress->room = egress->room + more > EGRESS_BURST ? EGRESS_BURST :
-								    egress->room + more;
-		egress->room_ns = now;
-	}
-	if (!egress->room) {
-		egress->left_out++;
-		return false;
-	}
-	egress->room--;
-	return true;
+	if (egress_flood_room(&egress->flood, told, now))
+		return true;
+	if (!egress->telling.at_ns)
+		egress->telling.at_ns = now + EGRESS_FLOOD_NS;
+	return false;
 }
 
 static void tell(struct task *task, struct job *job, enum event_type type, struct event *event)
@@ -201,6 +194,40 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
+/* Whether it only has to be counted, or added to others like it. */
+static bool is_put_off(struct egress *egress, const struct egress_row *row)
+{
+	if (has_room(egress, row->told))
+		return false;
+	if (row->told != EGRESS_TOLD_REFUSED)
+		return egress_flood_add(&egress->flood, row);
+	egress->flood.left_out += row->count;
+	return true;
+}
+
+static bool is_flow_put_off(struct egress *egress, const struct job *job,
+			    const struct egress_flow *flow)
+{
+	bool is_refused = is_denied(flow) || flow->door == EGRESS_LOOKUP;
+	struct egress_row row = { .told = is_refused ? EGRESS_TOLD_REFUSED : EGRESS_TOLD_ALLOWED,
+				  .phase = (uint8_t)flow->phase,
+				  .door = (uint8_t)flow->door,
+				  .verdict = (uint8_t)flow->verdict,
+				  .outcome = (uint8_t)flow->outcome,
+				  .address = flow->address,
+				  .port = flow->port,
+				  .protocol = flow->protocol,
+				  .rule = flow->rule,
+				  .job = job ? job->number : 0,
+				  .count = flow->repeated ? flow->repeated : 1,
+				  .bytes_up = flow->bytes_up,
+				  .bytes_down = flow->bytes_down,
+				  .longest_ns = flow->duration_ns };
+
+	egress_text(row.host, sizeof(row.host), flow->host);
+	return is_put_off(egress, &row);
+}
+
 static void record_flow(struct task *task, struct job *job, const struct egress_flow *flow,
 			const struct rule_ref *rule, const char *target)
 {
@@ -228,12 +255,10 @@ static void record_flow(struct task *task, struct job *job, const struct egress_
 			       .bytes_down = flow->bytes_down,
 			       .duration_ns = flow->duration_ns,
 			       .repeated = flow->repeated,
-			       .left_out = egress->left_out }
+			       .left_out = egress->flood.left_out }
 	};
 
-	if (!has_room(egress))
-		return;
-	egress->left_out = 0;
+	egress->flood.left_out = 0;
 	if (flow->address.family != ADDRESS_NONE)
 		address_print(&flow->address, address);
 	event.body.flow.address = or_null(address);
@@ -269,7 +294,8 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	rule = rule_of(task, flow.rule, &host, flow.port);
 	print_target(&host, flow.port, target);
 	job = job_of(task, NULL, NULL);
-	record_flow(task, job, &flow, &rule, target);
+	if (!is_flow_put_off(egress, job, &flow))
+		record_flow(task, job, &flow, &rule, target);
 	if (job)
 		add_to_result(job, &flow, &rule);
 	if (job && is_denied(&flow))
@@ -294,9 +320,13 @@ static void answer_who(struct task *task, const struct egress_question_message *
 	const struct sockets_end there = { question->local, question->local_port };
 	struct connector connector;
 
-	if (connector_find(&task->box, &here, &there, &connector) < 0)
+	int result = connector_find(&task->box, &here, &there, &connector);
+
+	if (result < 0) {
+		answer->yes = result == -E2BIG ? EGRESS_WHO_TOO_MANY : EGRESS_WHO_UNCLEAR;
 		return;
-	answer->yes = 1;
+	}
+	answer->yes = EGRESS_WHO_KNOWN;
 	answer->tool_device = connector.device;
 	answer->tool_inode = connector.inode;
 	for (const struct job *job = task->jobs; job; job = job->next)
@@ -312,6 +342,15 @@ static void note_answer(const struct approval_request *request, enum approval_an
 	*(enum approval_answer *)context = answer;
 }
 
+static struct event event_of_answer(const char *target, bool yes, uint64_t asked_ns)
+{
+	return (struct event){ .body.approval = { .verb = "net.connect",
+						  .target = target,
+						  .shown = target,
+						  .answer = yes ? "allow" : "deny",
+						  .asked_ns = asked_ns } };
+}
+
 /* A person's word on a connection. Nobody can be asked: no. */
 static void answer_may(struct task *task, const struct egress_question_message *question,
 		       const struct host *host, struct egress_reply *answer)
@@ -322,19 +361,24 @@ static void answer_may(struct task *task, const struct egress_question_message *
 					    .target = target,
 					    .rule = policy_of(task)->rules[question->rule].ref,
 					    .reason = "a rule asks about this connection" };
+	const struct job *job = job_of(task, NULL, NULL);
+	struct egress_row row = { .told = EGRESS_TOLD_ASKED,
+				  .port = question->port,
+				  .rule = question->rule,
+				  .job = job ? job->number : 0,
+				  .count = 1 };
 	uint64_t asked_ns = clock_monotonic_ns();
-	struct event event = { 0 };
+	struct event event;
 
 	print_target(host, question->port, target);
 	answer->yes = approval_ask(&request, 0, note_answer, &said) == 0 && said == APPROVAL_ONCE;
-	event.body.approval =
-		(struct event_approval){ .verb = request.verb,
-					 .target = target,
-					 .shown = target,
-					 .answer = answer->yes ? "allow" : "deny",
-					 .asked_ns = clock_monotonic_ns() - asked_ns };
-	if (has_room(&task->egress))
-		tell(task, job_of(task, NULL, NULL), EVENT_APPROVAL, &event);
+	row.verdict = answer->yes ? EGRESS_ALLOW : EGRESS_DENY;
+	row.longest_ns = clock_monotonic_ns() - asked_ns;
+	egress_text(row.host, sizeof(row.host), host->name);
+	if (is_put_off(&task->egress, &row))
+		return;
+	event = event_of_answer(target, answer->yes, row.longest_ns);
+	tell(task, job_of(task, NULL, NULL), EVENT_APPROVAL, &event);
 }
 
 static int hear_question(struct task *task, const struct message *message, const char **ret_why)
@@ -360,6 +404,7 @@ static int hear_question(struct task *task, const struct message *message, const
 		return -EBADMSG;
 	answer.id = question.id;
 	answer.kind = question.kind;
+	task->egress.has_searched = question.kind == EGRESS_WHO;
 	if (question.kind == EGRESS_WHO)
 		answer_who(task, &question, &answer);
 	else
@@ -404,9 +449,29 @@ static bool is_forbidden(const struct task *task, const struct host *host, uint1
 	return answer.verdict == EGRESS_DENY && !answer.needs;
 }
 
+static bool is_dial_put_off(struct egress *egress, const struct job *job,
+			    const struct egress_tried *tried)
+{
+	struct egress_row row = { .told = EGRESS_TOLD_DIALED,
+				  .outcome = (uint8_t)tried->outcome,
+				  .port = tried->port,
+				  .rule = EGRESS_NO_RULE,
+				  .job = job ? job->number : 0,
+				  .count = 1,
+				  .longest_ns = tried->resolve_ns,
+				  .second_ns = tried->connect_ns,
+				  .addresses = tried->address_count };
+
+	egress_text(row.host, sizeof(row.host), tried->host);
+	if (tried->tried_count)
+		row.address = tried->addresses[tried->tried_count - 1];
+	return is_put_off(egress, &row);
+}
+
 static void record_dial(struct task *task, const struct egress_tried *tried,
 			const struct host *host)
 {
+	struct job *job = job_of(task, NULL, NULL);
 	char texts[EGRESS_LIMIT_ADDRESSES][ADDRESS_TEXT_BYTES], target[TARGET_BYTES];
 	const char *addresses[EGRESS_LIMIT_ADDRESSES + 1] = { NULL };
 	struct event event = { .body.dial = { .target = target,
@@ -418,14 +483,112 @@ static void record_dial(struct task *task, const struct egress_tried *tried,
 					      .resolve_ns = tried->resolve_ns,
 					      .connect_ns = tried->connect_ns } };
 
-	if (!has_room(&task->egress))
+	if (is_dial_put_off(&task->egress, job, tried))
 		return;
 	print_target(host, tried->port, target);
 	for (uint32_t i = 0; i < tried->tried_count; i++) {
 		address_print(&tried->addresses[i], texts[i]);
 		addresses[i] = texts[i];
 	}
-	tell(task, job_of(task, NULL, NULL), EVENT_NET_DIAL, &event);
+	tell(task, job, EVENT_NET_DIAL, &event);
+}
+
+/* --- what was put off */
+
+static struct job *job_numbered(struct task *task, unsigned number)
+{
+	struct job *job = task->jobs;
+
+	while (job && job->number != number)
+		job = job->next;
+	return job;
+}
+
+static void tell_flows(struct task *task, const struct egress_row *row, const struct host *host,
+		       const char *target)
+{
+	struct egress_flow flow = { .phase = row->phase,
+				    .door = row->door,
+				    .verdict = row->verdict,
+				    .outcome = row->outcome,
+				    .address = row->address,
+				    .port = row->port,
+				    .protocol = row->protocol,
+				    .rule = row->rule,
+				    .bytes_up = row->bytes_up,
+				    .bytes_down = row->bytes_down,
+				    .duration_ns = row->longest_ns,
+				    .repeated = row->count > 1 ? row->count : 0 };
+	struct rule_ref rule = rule_of(task, row->rule, host, row->port);
+
+	egress_text(flow.host, sizeof(flow.host), row->host);
+	record_flow(task, job_numbered(task, row->job), &flow, &rule, target);
+}
+
+static void tell_dials(struct task *task, const struct egress_row *row, const char *target)
+{
+	char address[ADDRESS_TEXT_BYTES] = "";
+	const char *addresses[] = { address, NULL };
+	struct event event = { .body.dial = { .target = target,
+					      .host = row->host,
+					      .outcome = outcomes[row->outcome],
+					      .port = row->port,
+					      .address_count = row->addresses,
+					      .addresses = addresses,
+					      .resolve_ns = row->longest_ns,
+					      .connect_ns = row->second_ns,
+					      .repeated = row->count > 1 ? row->count : 0 } };
+
+	if (row->address.family == ADDRESS_NONE)
+		addresses[0] = NULL;
+	else
+		address_print(&row->address, address);
+	tell(task, job_numbered(task, row->job), EVENT_NET_DIAL, &event);
+}
+
+static void tell_answers(struct task *task, const struct egress_row *row, const char *target)
+{
+	struct event event = event_of_answer(target, row->verdict == EGRESS_ALLOW, row->longest_ns);
+
+	event.body.approval.repeated = row->count > 1 ? row->count : 0;
+	tell(task, job_numbered(task, row->job), EVENT_APPROVAL, &event);
+}
+
+static void tell_row(struct task *task, const struct egress_row *row)
+{
+	char target[TARGET_BYTES];
+	struct host host;
+
+	/* it was one when it came */
+	(void)is_host(row->host, sizeof(row->host), &host);
+	print_target(&host, row->port, target);
+	if (row->told == EGRESS_TOLD_DIALED)
+		tell_dials(task, row, target);
+	else if (row->told == EGRESS_TOLD_ASKED)
+		tell_answers(task, row, target);
+	else
+		tell_flows(task, row, &host, target);
+}
+
+void egress_tell(struct task *task)
+{
+	struct egress_flood *flood = &task->egress.flood;
+	struct host none = { .kind = HOST_NAME };
+	struct egress_flow flow = { .phase = EGRESS_STOPPED,
+				    .verdict = EGRESS_DENY,
+				    .rule = EGRESS_NO_RULE,
+				    .reason = "more was refused than has room in the record" };
+
+	for (size_t i = 0; i < flood->row_count; i++)
+		tell_row(task, &flood->rows[i]);
+	flood->row_count = 0;
+	if (flood->left_out > 0) {
+		struct rule_ref rule = rule_of(task, EGRESS_NO_RULE, &none, 0);
+
+		flow.repeated = flood->left_out > 1 ? flood->left_out : 0;
+		flood->left_out = 0;
+		record_flow(task, job_of(task, NULL, NULL), &flow, &rule, "");
+	}
 }
 
 static int hear_tried(struct task *task, const struct message *message, const char **ret_why)

@@ -233,6 +233,7 @@ static void conclude(struct live *live, struct live_job *mine)
 	bool is_held = goes_on &&
 		       (operate_has_freezer(operate) || landing_has_news(&live->task.landing));
 
+	egress_tell(&live->task);
 	mine->job.is_unlanded = goes_on && !(is_held && operate_hold(operate));
 	job_conclude(&mine->job);
 	live->task.sweeping.is_idle = !goes_on;

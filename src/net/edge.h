@@ -194,10 +194,17 @@ struct egress_question_message {
 	char path[EGRESS_PATH_BYTES];
 };
 
+enum egress_who {
+	EGRESS_WHO_UNCLEAR, /* nobody, or several programs have it */
+	EGRESS_WHO_KNOWN,
+	EGRESS_WHO_TOO_MANY, /* the task has more open files than are looked through */
+	EGRESS_WHO_COUNT,
+};
+
 struct egress_reply {
 	uint32_t id;
 	uint32_t kind;
-	uint32_t yes;	 /* WHO: the tool is known. MAY: allowed */
+	uint32_t yes;	 /* WHO: enum egress_who. MAY: 1: allowed */
 	uint32_t action; /* WHO: a number of the action, the same for the same one; 0: not known */
 	uint64_t tool_device, tool_inode;
 };

@@ -355,7 +355,8 @@ static int take_reply(struct proxy *proxy, const struct message *message)
 	if (message->length != sizeof(reply) || message->fd_count > 0)
 		return -EBADMSG;
 	memcpy(&reply, message->bytes, sizeof(reply));
-	if (reply.kind >= EGRESS_QUESTION_KIND_COUNT || reply.yes > 1)
+	if (reply.kind >= EGRESS_QUESTION_KIND_COUNT ||
+	    reply.yes >= (reply.kind == EGRESS_WHO ? EGRESS_WHO_COUNT : 2u))
 		return -EBADMSG;
 	connection = connection_of_id(proxy, reply.id);
 	if (connection == NULL)
@@ -363,10 +364,11 @@ static int take_reply(struct proxy *proxy, const struct message *message)
 	leave = reply.kind == EGRESS_WHO ? &connection->who : &connection->may;
 	if (*leave != LEAVE_ASKED)
 		return 0;
-	*leave = reply.yes ? LEAVE_YES : LEAVE_NO;
+	*leave = reply.yes == 1 ? LEAVE_YES : LEAVE_NO;
 	if (reply.kind == EGRESS_WHO) {
 		connection->known |= EGRESS_FACT_TOOL;
-		connection->has_tool = reply.yes;
+		connection->has_tool = reply.yes == EGRESS_WHO_KNOWN;
+		connection->is_crowded = reply.yes == EGRESS_WHO_TOO_MANY;
 		connection->action = reply.action;
 		connection->tool.device = reply.tool_device;
 		connection->tool.inode = reply.tool_inode;

@@ -126,6 +126,7 @@ struct connection {
 	enum egress_protocol protocol;
 	struct egress_tool tool;
 	bool has_tool;
+	bool is_crowded; /* the task has too many open files to tell who connects */
 	uint32_t action; /* the supervisor's number of the action that connects; 0: not known */
 	enum leave who, may;
 	uint32_t may_rule;

@@ -255,6 +255,20 @@ static bool wants_action(const struct connection *connection)
 	return rule && rule->flags & EGRESS_ONCE && !(connection->known & EGRESS_FACT_TOOL);
 }
 
+static const char crowded[] = "the task has too many open files to find the program that connects";
+
+static const char *fault_of_answer(const struct connection *connection)
+{
+	if (connection->answer.special)
+		return connection->answer.special;
+	if (connection->answer.rule)
+		return "a rule denies it";
+	if (connection->is_crowded)
+		return crowded;
+	return connection->who == LEAVE_NO ? "no rule allows it, and its program cannot be told" :
+					     "no rule allows it";
+}
+
 enum judgement connection_judge_request(struct proxy *proxy, struct connection *connection,
 					const char *method, const char *path, bool upgrade)
 {
@@ -273,9 +287,7 @@ enum judgement connection_judge_request(struct proxy *proxy, struct connection *
 
 	egress_decide(&proxy->policy, &question, answer);
 	if (answer->verdict == EGRESS_DENY)
-		return deny(connection, answer->special ? answer->special :
-					answer->rule	? "a rule denies it" :
-							  "no rule allows it");
+		return deny(connection, fault_of_answer(connection));
 	if (answer->needs & EGRESS_FACT_TOOL || wants_action(connection)) {
 		if (connection->who == LEAVE_NONE)
 			return ask(proxy, connection, EGRESS_WHO, &connection->who, NULL, NULL);
@@ -290,7 +302,9 @@ enum judgement connection_judge_request(struct proxy *proxy, struct connection *
 			return judgement;
 	}
 	if (!is_for_its_action(proxy, connection))
-		return deny(connection, "the rule is for one action, and this is another");
+		return deny(connection, connection->is_crowded ?
+						crowded :
+						"the rule is for one action, and this is another");
 	if (!quota_connection(proxy, connection))
 		return deny(connection, "the quota of connections is used up");
 	return JUDGE_ALLOW;

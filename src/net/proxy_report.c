@@ -155,7 +155,7 @@ static void tell_count(struct proxy *proxy, uint64_t *count, enum egress_verdict
 	struct egress_flow flow = { .phase = EGRESS_STOPPED,
 				    .verdict = verdict,
 				    .rule = EGRESS_NO_RULE,
-				    .repeated = *count - 1 };
+				    .repeated = *count > 1 ? *count : 0 };
 
 	egress_text(flow.reason, sizeof(flow.reason), reason);
 	if (send_record(proxy, EGRESS_FLOW, &flow, sizeof(flow)))

@@ -50,6 +50,7 @@ struct event_approval {
 	const char *verb, *target, *shown, *answer, *by, *proof, *channel;
 	const char *grant; /* what was granted; NULL: nothing */
 	uint64_t expires_wall_ns, asked_ns;
+	uint64_t repeated; /* how many alike this one stands for; 0: for itself */
 };
 
 /* Whether a variable's value is on record is the recorder's to decide, by its name. */
@@ -102,7 +103,7 @@ struct event_flow {
 	uint16_t port, status; /* status 0: none seen */
 	uint64_t connection, request;
 	uint64_t bytes_up, bytes_down, duration_ns;
-	uint64_t repeated; /* how many like it were left out before it */
+	uint64_t repeated; /* how many alike this one stands for; 0: for itself */
 	uint64_t left_out; /* how many others the record has no room for, before it */
 };
 
@@ -113,6 +114,7 @@ struct event_dial {
 	uint64_t address_count;	      /* that the name has */
 	const char *const *addresses; /* that were tried, NULL-ended */
 	uint64_t resolve_ns, connect_ns;
+	uint64_t repeated; /* how many alike this one stands for; 0: for itself */
 };
 
 /* Something that only a fault or an attack can be. */

@@ -238,6 +238,21 @@ static void tell_verdict(const struct json_node *body, struct buffer *buffer)
 	}
 }
 
+static void put_number_if(const struct json_node *body, const char *member, const char *before,
+			  struct buffer *buffer)
+{
+	uint64_t number = json_tree_unsigned(body, member, 0);
+
+	if (number)
+		put_number(buffer, before, number);
+}
+
+/* A record that stands for several. */
+static void put_repeated(const struct json_node *body, struct buffer *buffer)
+{
+	put_number_if(body, "repeated", " x", buffer);
+}
+
 static void tell_approval(const struct json_node *body, struct buffer *buffer)
 {
 	char text[QUANTITY_TEXT_BYTES];
@@ -253,6 +268,7 @@ static void tell_approval(const struct json_node *body, struct buffer *buffer)
 	buffer_text(buffer, " (");
 	put(body, "proof", buffer);
 	buffer_format(buffer, ") after %s", text);
+	put_repeated(body, buffer);
 }
 
 static void tell_intent(const struct json_node *body, struct buffer *buffer)
@@ -353,14 +369,11 @@ void gist_target(const struct json_node *target, struct buffer *buffer)
 	gist_rule(json_tree_get(target, "rule"), buffer);
 	buffer_text(buffer, ")");
 	put_sizes(target, buffer);
-	if (json_tree_unsigned(target, "failed", 0))
-		put_number(buffer, ", failed: ", json_tree_unsigned(target, "failed", 0));
+	put_number_if(target, "failed", ", failed: ", buffer);
 }
 
 static void tell_flow(const struct json_node *body, struct buffer *buffer)
 {
-	uint64_t repeated = json_tree_unsigned(body, "repeated", 0);
-
 	put(body, "verdict", buffer);
 	buffer_text(buffer, " ");
 	put_port(body, buffer);
@@ -376,8 +389,8 @@ static void tell_flow(const struct json_node *body, struct buffer *buffer)
 	gist_rule(json_tree_get(body, "rule"), buffer);
 	buffer_text(buffer, ")");
 	put_sizes(body, buffer);
-	if (repeated)
-		put_number(buffer, " x", repeated + 1);
+	put_repeated(body, buffer);
+	put_number_if(body, "left_out", ", others refused: ", buffer);
 	put_because(body, "reason", buffer);
 }
 
@@ -388,6 +401,7 @@ static void tell_dial(const struct json_node *body, struct buffer *buffer)
 	put(body, "outcome", buffer);
 	put_number(buffer, ", tried ", json_tree_count(json_tree_get(body, "tried")));
 	put_number(buffer, " of ", json_tree_unsigned(body, "address_count", 0));
+	put_repeated(body, buffer);
 }
 
 static void tell_alarm(const struct json_node *body, struct buffer *buffer)

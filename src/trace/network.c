@@ -8,6 +8,7 @@
 struct network_target *network_find(struct network_list *list, const char *host, uint16_t port,
 				    const char *verdict, const struct rule_ref *rule)
 {
+	bool is_refused = strcmp(verdict, "deny") == 0;
 	struct network_target *target;
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -16,10 +17,12 @@ struct network_target *network_find(struct network_list *list, const char *host,
 		    strcmp(target->host, host) == 0 && strcmp(target->rule.id, rule->id) == 0)
 			return target;
 	}
-	if (list->count == NETWORK_LIMIT) {
+	if (list->count == NETWORK_LIMIT ||
+	    (is_refused && list->refused == NETWORK_LIMIT_REFUSED)) {
 		list->dropped++;
 		return NULL;
 	}
+	list->refused += is_refused;
 	target = &list->items[list->count++];
 	*target = (struct network_target){ .port = port, .verdict = verdict, .rule = *rule };
 	(void)snprintf(target->host, sizeof(target->host), "%s", host);

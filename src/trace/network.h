@@ -16,6 +16,8 @@ struct json;
 #define NETWORK_HOST_BYTES 256
 /* Different ones in one result; more are counted only. */
 #define NETWORK_LIMIT 128
+/* Of those what was refused may take so many: a flood of it hides nothing that was allowed. */
+#define NETWORK_LIMIT_REFUSED 64
 
 struct network_target {
 	char host[NETWORK_HOST_BYTES];
@@ -30,7 +32,7 @@ struct network_target {
 
 struct network_list {
 	struct network_target items[NETWORK_LIMIT];
-	size_t count;
+	size_t count, refused;
 	bool by_ports;	  /* the kernel could not capture every port, only those that rules name */
 	uint64_t dropped; /* different ones beyond the limit */
 };

@@ -80,6 +80,7 @@ static void put_approval(const struct event *event, struct json *json)
 	clock_text(approval->expires_wall_ns, expires);
 	json_string(json, "expires", approval->expires_wall_ns ? expires : NULL);
 	json_unsigned(json, "asked_ms", approval->asked_ns / 1000000u);
+	json_unsigned(json, "repeated", approval->repeated);
 }
 
 /* Values of variables that bawn sets or always passes; others are the caller's own business. */
@@ -224,6 +225,7 @@ static void put_dial(const struct event *event, struct json *json)
 	json_array_end(json);
 	json_unsigned(json, "resolve_us", dial->resolve_ns / 1000);
 	json_unsigned(json, "connect_us", dial->connect_ns / 1000);
+	json_unsigned(json, "repeated", dial->repeated);
 }
 
 static void put_alarm(const struct event *event, struct json *json)

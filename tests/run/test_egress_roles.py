@@ -102,6 +102,30 @@ def test_flood_is_counted(place, lying):
     assert max(target["count"] for target in targets) > 10000
 
 
+def test_flood_hides_nothing(place, lying):
+    """5,000 refused names take no room of 2,000 allowed connections and their dials."""
+    ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/1015; cat <&3; sleep 2; exit 0")
+    assert ran.returncode == 0, ran
+    chain = chain_of(place)
+    flows = [record["body"] for record in chain if record["type"] == "net.flow"]
+
+    def stand_for(records, **fields):
+        return sum(one["repeated"] or 1 for one in records
+                   if all(one[name] == value for name, value in fields.items()))
+    for phase in ("opened", "closed"):
+        assert stand_for(flows, phase=phase, host="allowed.example") == 2000
+    assert sum(flow["bytes_up"] for flow in flows) == 20000
+    dials = [record["body"] for record in chain if record["type"] == "net.dial"]
+    assert stand_for(dials, host="allowed.example", outcome="done") == 2000
+    refused = [flow for flow in flows if flow["verdict"] == "deny"]
+    assert stand_for(refused) + sum(flow["left_out"] for flow in flows) == 5000
+    assert len(chain) < 3000
+    network = result_of(ran)["network"]
+    row, = [one for one in network["targets"] if one["host"] == "allowed.example"]
+    assert (row["verdict"], row["count"], row["bytes_up"]) == ("allow", 2000, 20000)
+    assert len(network["targets"]) == 65 and network["dropped"] == 5000 - 64
+
+
 def test_denial_names_the_way(place, lying):
     ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/443; cat <&3; exit 3")
     denial, = result_of(ran)["denials"]
@@ -128,6 +152,23 @@ def test_who_connects(place, lying):
     ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/1014; read -r line <&3; echo $line")
     known, action, device, inode = map(int, ran.stdout.splitlines()[0].split())
     assert (known, action, device, inode) == (1, 1, bash.st_dev, bash.st_ino)
+
+
+def test_who_is_not_searched_for_long(place, lying):
+    """A task with more open files than are looked through gets no word, and holds nobody up."""
+    many = ("import os, resource, socket, time\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(7)[1],) * 2)\n"
+            "most = min(resource.getrlimit(7)[1] - 50, 20000)\n"
+            "for i in range(most):\n    os.dup(0)\n"
+            "children = []\n"
+            "for i in range(70000 // most):\n"
+            "    child = os.fork()\n"
+            "    if child == 0:\n        time.sleep(60)\n"
+            "    children.append(child)\n"
+            "s = socket.create_connection(('1.2.3.4', 1014))\nprint(s.recv(100).decode(), "
+            "flush=True)\n[os.kill(child, 9) for child in children]\n")
+    ran = run(place, lying, f'python3 -c "{many}"')
+    assert ran.stdout.splitlines()[0] == b"2 0 0 0", ran
 
 
 def test_nothing_runs_without_a_connection(place, lying):
@@ -240,6 +281,37 @@ def test_freeze_holds_the_roles(place, lying):
         assert eventually(lambda: states(pids) == {"T"})
         assert verb("thaw").returncode == 0
         assert eventually(lambda: not states(pids) & {"T"})
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else can enter the network of a box")
+def test_freeze_before_the_first_connection(place, lying):
+    """What waits at a listener while the task is frozen starts the roles when it goes on."""
+    child = start(place, lying, "echo ready; sleep 60")
+    try:
+        assert select_ready(child) == b"ready\n"
+        task = next((place.state / "tasks").iterdir()).name
+
+        def verb(*words):
+            return subprocess.run([lying / "bawn", words[0], *place.options, *words[1:]],
+                                  capture_output=True, timeout=LIMIT_S, check=False)
+        assert eventually(lambda: verb("freeze", task).returncode == 0)
+        with subprocess.Popen(["nsenter", "--target", str(children(child.pid)["sleep"]), "--net",
+                               shutil.which("python3"), "-c", "import socket; s = "
+                               "socket.create_connection(('1.2.3.4', 443)); print('connected', "
+                               "flush=True); s.recv(1)"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as outside:
+            assert outside.stdout.readline() == b"connected\n"
+            # turns of the supervisor's loop
+            for _ in range(3):
+                assert b"frozen" in verb("ps", "--json").stdout
+            assert not set(ROLES) & set(children(child.pid))
+            assert verb("thaw", task).returncode == 0
+            assert eventually(lambda: set(ROLES) <= set(children(child.pid)))
+            outside.kill()
     finally:
         child.kill()
         child.wait()

@@ -10,6 +10,7 @@
  *   1005  flows without end                 1011  a descriptor with a flow
  *   1006  an enumerator out of range        1012  the dialer dials what no rule allows
  *   1013  the dialer ends                   1014  who connects: the answer goes to the client
+ *   1015  a flood of refusals, behind it connections and dials that were allowed
  *   else  a denial, and the connection is reset
  */
 #include "ipc/message.h"
@@ -29,6 +30,8 @@
 
 #define TYPE_NOBODY_KNOWS 77
 #define FLOOD 100000
+#define REFUSALS 5000
+#define ALLOWED 2000
 
 static int tell(unsigned type, const void *bytes, size_t length)
 {
@@ -66,6 +69,31 @@ static void flood(unsigned type, const void *bytes, size_t length)
 	for (unsigned i = 0; i < FLOOD; i++)
 		if (tell(type, bytes, length) < 0)
 			return;
+}
+
+/* Refusals of many names, then what must not be lost behind them. */
+static void flood_of_both(uint16_t port)
+{
+	struct egress_flow flow = flow_to(443);
+
+	for (unsigned i = 0; i < REFUSALS; i++) {
+		(void)snprintf(flow.host, sizeof(flow.host), "n%u.example", i);
+		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
+	}
+	flow.verdict = EGRESS_ALLOW;
+	flow.rule = 0;
+	(void)snprintf(flow.host, sizeof(flow.host), "allowed.example");
+	flow.reason[0] = '\0';
+	for (unsigned i = 0; i < ALLOWED; i++) {
+		flow.id = i;
+		flow.phase = EGRESS_OPENED;
+		flow.bytes_up = 0;
+		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
+		flow.phase = EGRESS_CLOSED;
+		flow.bytes_up = 10;
+		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
+	}
+	(void)message_send(EGRESS_FD_PEER, EGRESS_DIAL, &port, sizeof(port), NULL, 0);
 }
 
 static void ask_who(int fd, struct egress_question_message *question)
@@ -132,6 +160,9 @@ static void lie(uint16_t port, int fd, struct egress_question_message *question)
 	case 1014:
 		ask_who(fd, question);
 		break;
+	case 1015:
+		flood_of_both(port);
+		break;
 	default:
 		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
 		break;
@@ -178,6 +209,13 @@ static void be_dialer(void)
 		memcpy(&port, message.bytes, sizeof(port));
 		if (port == 1013)
 			_exit(0);
+		if (port == 1015) {
+			tried.outcome = EGRESS_DONE;
+			(void)snprintf(tried.host, sizeof(tried.host), "allowed.example");
+			for (unsigned i = 0; i < ALLOWED; i++)
+				(void)tell(EGRESS_TRIED, &tried, sizeof(tried));
+			continue;
+		}
 		(void)snprintf(tried.host, sizeof(tried.host), "never.example");
 		(void)tell(EGRESS_TRIED, &tried, sizeof(tried));
 	}
