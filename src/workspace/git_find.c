@@ -12,6 +12,7 @@
 #include "workspace/git_way.h"
 #include "workspace/host.h"
 #include "workspace/root.h"
+#include "workspace/sweep_name.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,12 +26,6 @@
 
 /* "gitdir: " and a path. */
 #define GITFILE_BYTES (PATH_LIMIT_BYTES + 16)
-
-/* Directories whose content an editor or an agent runs or obeys when it is started there. */
-static const char *const settings[] = {
-	".vscode",   ".idea",	".fleet", ".zed",    ".cursor",
-	".windsurf", ".claude", ".codex", ".gemini", ".devcontainer"
-};
 
 struct finder {
 	struct git_look look;
@@ -602,47 +597,59 @@ static bool may_be_one(int fd, const char *name)
 	return faccessat(fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Its content is run or obeyed by an editor or an agent that is started in the workspace. */
+static bool is_settings(const struct sweep_name *row)
+{
+	/* husky's is read-only where git is configured to run it (git_look_callers()) */
+	return row && row->class == SWEEP_SETTINGS && strcmp(row->name, ".husky") != 0;
+}
+
+static int protect_settings(struct finder *finder, int fd, const char *name)
+{
+	struct stat status;
+	const char *path;
+
+	if (fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(status.st_mode))
+		return 0;
+	path = arena_format(finder->look.arena, "%s/%s", finder->look.policy->workspace, name);
+	return path ? git_look_protect(&finder->look, path, &status) : no_memory(finder);
+}
+
+/* A directory right below: may it be a repository, or settings? */
+static int take_name(struct finder *finder, int fd, const char *name)
+{
+	bool is_exact;
+	int CLEANUP_FD below = -1;
+	const char *path;
+
+	if (is_settings(sweep_name_find(SWEEP_IN_TREE, name, &is_exact)))
+		return protect_settings(finder, fd, name);
+	if (!may_be_one(fd, name))
+		return 0;
+	path = arena_format(finder->look.arena, "%s/%s", finder->look.policy->workspace, name);
+	if (!path)
+		return no_memory(finder);
+	below = fd_open_beneath(fd, name, O_PATH | O_DIRECTORY);
+	return below < 0 ? 0 : take_place(finder, path, below, false);
+}
+
 static int take_below(struct finder *finder, int fd)
 {
 	struct directory CLEANUP_DIRECTORY directory;
-	const char *workspace = finder->look.policy->workspace, *name;
+	const char *name = "";
 	unsigned count = 0;
 	int result = 0;
 
 	(void)directory_open(&directory, fd, ".", 0);
 	while (result == 0 && count++ < GIT_FIND_LIMIT_ENTRIES &&
-	       (name = directory_next(&directory))) {
-		int CLEANUP_FD below = -1;
-		const char *path;
-
-		if ((directory.type != DT_DIR && directory.type != DT_UNKNOWN) ||
-		    strcmp(name, ".git") == 0 || !may_be_one(fd, name))
-			continue;
-		path = arena_format(finder->look.arena, "%s/%s", workspace, name);
-		below = fd_open_beneath(fd, name, O_PATH | O_DIRECTORY);
-		if (!path)
-			return no_memory(finder);
-		if (below >= 0)
-			result = take_place(finder, path, below, false);
-	}
-	return result;
-}
-
-static int protect_settings(struct finder *finder, int fd)
-{
-	const char *workspace = finder->look.policy->workspace;
-	struct stat status;
-	int result = 0;
-
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]) && result == 0; i++) {
-		const char *path;
-
-		if (fstatat(fd, settings[i], &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISDIR(status.st_mode))
-			continue;
-		path = arena_format(finder->look.arena, "%s/%s", workspace, settings[i]);
-		result = path ? git_look_protect(&finder->look, path, &status) : no_memory(finder);
-	}
+	       (name = directory_next(&directory)))
+		if ((directory.type == DT_DIR || directory.type == DT_UNKNOWN) &&
+		    strcmp(name, ".git") != 0)
+			result = take_name(finder, fd, name);
+	/* those whose name says it are found among any number */
+	for (size_t i = 0; name && result == 0 && sweep_name_row(i); i++)
+		if (sweep_name_row(i)->places & SWEEP_IN_TREE && is_settings(sweep_name_row(i)))
+			result = protect_settings(finder, fd, sweep_name_row(i)->name);
 	return result;
 }
 
@@ -669,8 +676,6 @@ int git_find(const struct caller *host, const char *state_path, struct arena *ar
 		result = look_into(&finder, i);
 	if (result == 0 && finder.found.count)
 		result = git_look_callers(&finder.look, policy->workspace);
-	if (result == 0)
-		result = protect_settings(&finder, fd);
 	if (result < 0)
 		return result;
 	finder.found.absent = finder.look.absent;

@@ -13,7 +13,7 @@
 /* Stands for a character that folds to no ASCII: in no name of the table. */
 #define NO_ASCII '\x7f'
 /* With which the names of the table begin. */
-#define FIRST_LETTERS ".acghilmorsw"
+#define FIRST_LETTERS "._acghilmorsw"
 
 static const struct sweep_name rows[] = {
 #define SWEEP(place, name, class, what) { place, name, class, what },
@@ -103,6 +103,11 @@ static bool is_ascii(const char *name)
 static bool may_be_one(const char *name)
 {
 	return (unsigned char)name[0] >= 0x80 || (name[0] && strchr(FIRST_LETTERS, lower(name[0])));
+}
+
+const struct sweep_name *sweep_name_row(size_t index)
+{
+	return index < ROWS ? &rows[index] : NULL;
 }
 
 const struct sweep_name *sweep_name_find(enum sweep_place place, const char *name,

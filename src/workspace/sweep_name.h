@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Where a name is: bits, as a row may count in several places. */
 enum sweep_place {
@@ -49,3 +50,6 @@ struct sweep_name {
  */
 const struct sweep_name *sweep_name_find(enum sweep_place place, const char *name,
 					 bool *ret_is_exact);
+
+/* The rows one by one; NULL behind the last. */
+const struct sweep_name *sweep_name_row(size_t index);

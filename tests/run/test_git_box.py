@@ -378,7 +378,7 @@ def test_husky(place):
 
 
 @pytest.mark.parametrize("name", [".vscode", ".idea", ".cursor", ".claude", ".codex", ".gemini",
-                                  ".devcontainer"])
+                                  ".devcontainer", ".helix", ".kiro"])
 def test_settings_are_read_only(place, name):
     (place.work / name).mkdir()
     (place.work / name / "settings").write_text("kept\n")

@@ -143,6 +143,29 @@ static void a_plain_checkout(void **state)
 	assert_string_equal(git_find_upper(item, "/t", &fixture->arena), upper);
 }
 
+/* Read-only by their names, however many others there are. */
+static void settings_of_editors_and_agents(void **state)
+{
+	struct fixture *fixture = *state;
+	char name[32];
+
+	make_repository(fixture, "work/.git");
+	make(fixture, "work/.helix", NULL);
+	make(fixture, "work/.kiro", NULL);
+	make(fixture, "work/.husky", NULL);
+	make(fixture, "work/.hg", NULL);
+	for (unsigned i = 0; i < GIT_FIND_LIMIT_ENTRIES + 8; i++) {
+		(void)snprintf(name, sizeof(name), "work/%u", i);
+		make(fixture, name, NULL);
+	}
+	(void)find_well(fixture);
+	assert_non_null(row_at(fixture, PATH_PROTECT, "work/.helix"));
+	assert_non_null(row_at(fixture, PATH_PROTECT, "work/.kiro"));
+	/* git alone runs the one, and the other is to be worked with */
+	assert_null(row_at(fixture, PATH_PROTECT, "work/.husky"));
+	assert_null(row_at(fixture, PATH_PROTECT, "work/.hg"));
+}
+
 /* Modules, those of modules, and those whose names have slashes: one overlay. */
 static void modules_and_worktrees(void **state)
 {
@@ -411,6 +434,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_A_FIXTURE(nothing_there),
 		IN_A_FIXTURE(a_plain_checkout),
+		IN_A_FIXTURE(settings_of_editors_and_agents),
 		IN_A_FIXTURE(modules_and_worktrees),
 		IN_A_FIXTURE(a_linked_worktree),
 		IN_A_FIXTURE(what_lies_outside),

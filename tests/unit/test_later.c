@@ -2,10 +2,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "workspace/later.h"
+#include "workspace/sweep_name.h"
 
 static void is_executed(void **state)
 {
@@ -45,11 +48,37 @@ static void is_not(void **state)
 	assert_null(later_of_last("configure", true));
 }
 
+/* What is held where it turns up is marked where it is shown. */
+static void what_is_held_is_executed(void **state)
+{
+	static const struct sweep_name rows[] = {
+#define SWEEP(place, name, class, what) { place, name, class, what },
+#include "workspace/sweep_name.def"
+#undef SWEEP
+	};
+	char path[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool is_exact = false;
+
+		if (!(rows[i].places & SWEEP_IN_TREE) || rows[i].class > SWEEP_SETTINGS ||
+		    strcmp(rows[i].name, "git~1") == 0)
+			continue;
+		assert_non_null(sweep_name_find(SWEEP_IN_TREE, rows[i].name, &is_exact));
+		assert_true(is_exact);
+		(void)snprintf(path, sizeof(path), "deep/%s", rows[i].name);
+		if (!later_of_path(path))
+			fail_msg("%s is held, but not marked", rows[i].name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_executed),
 		cmocka_unit_test(is_not),
+		cmocka_unit_test(what_is_held_is_executed),
 	};
 
 	return cmocka_run_group_tests_name("later", tests, NULL, NULL);
