@@ -19,7 +19,7 @@ import shell_lines
 from boxed import BAWN, IS_ROOT, remove_tree
 
 SEED = os.environ.get("BAWN_SEED", "bawn")
-LINES = int(os.environ.get("BAWN_LINES", "2000" if os.environ.get("BAWN_SOAK") else "200"))
+LINES = int(os.environ.get("BAWN_LINES", "2000" if os.environ.get("BAWN_SOAK") else "100"))
 NOBODY = 65534
 CALLS = "execve,execveat,open,openat,openat2,creat,rename,renameat,renameat2,link,linkat,symlink," \
     "symlinkat,unlink,unlinkat,rmdir,mkdir,mkdirat,mknod,mknodat,truncate,chmod,fchmodat,connect"

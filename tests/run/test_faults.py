@@ -23,8 +23,8 @@ __all__ = ["place"]
 
 ERRORS = [errno.ENOSYS, errno.EPERM, errno.ENOMEM, errno.EINTR]
 SOAK = bool(os.environ.get("BAWN_SOAK"))
-# of each kind of start; about 9 s
-SAMPLE = int(os.environ.get("BAWN_FAULTS", "48"))
+# of each kind of start
+SAMPLE = int(os.environ.get("BAWN_FAULTS", "24"))
 # root's are others
 SEED = int(os.environ.get("BAWN_SEED", "20240229")) + IS_ROOT
 # "2/4": the second of four parts of a complete run, which may run side by side
