@@ -76,9 +76,10 @@ static int help_verb(int argc, char **argv)
 			char said[ERROR_MESSAGE_BYTES];
 
 			(void)snprintf(said, sizeof(said),
-				       "unknown verb %.100s%s%.100s; `bawn help` lists them",
+				       "unknown verb %.100s%s%.100s%s `bawn help` lists them",
 				       argv[first], first + 1 < argc ? " " : "",
-				       first + 1 < argc ? argv[first + 1] : "");
+				       first + 1 < argc ? argv[first + 1] : "",
+				       verb_hint(NULL, argv[first]));
 			complain(said);
 			return 2;
 		}

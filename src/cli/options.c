@@ -3,11 +3,17 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/nearest.h"
 #include "base/quantity.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+
+/* Of a verb; a longer wrong word is no slip. */
+#define OPTION_LIMIT 96u
+#define OPTION_BYTES 64u
 
 void complain(const char *message)
 {
@@ -45,6 +51,27 @@ static const struct option *find(const struct verb *verb, const char *text, size
 		    strncmp(verb->options[i].name, text, length) == 0)
 			return &verb->options[i];
 	return NULL;
+}
+
+static const char *nearest_option(const struct verb *verb, const char *text, size_t length)
+{
+	const char *names[OPTION_LIMIT];
+	char word[OPTION_BYTES];
+	size_t count = 0;
+
+	for (; count < verb->option_count && count < OPTION_LIMIT; count++)
+		names[count] = verb->options[count].name;
+	(void)snprintf(word, sizeof(word), "%.*s", (int)length, text);
+	return nearest_word(word, names, count);
+}
+
+static int unknown(const struct verb *verb, const char *text, struct error *error)
+{
+	const char *nearest = nearest_option(verb, text, strcspn(text, "="));
+
+	return error_set(error, EINVAL, "unknown option %s; %s%s%s`bawn help %s` lists them", text,
+			 nearest ? "did you mean " : "", nearest ? nearest : "",
+			 nearest ? "? " : "", verb->name);
 }
 
 /* The i-th option may be given once unless its row says otherwise. */
@@ -108,9 +135,7 @@ int options_parse(const struct verb *verb, int argc, char **argv,
 			return i + 1;
 		option = find(verb, argv[i], length);
 		if (!option)
-			return error_set(error, EINVAL,
-					 "unknown option %s; `bawn help %s` lists them", argv[i],
-					 verb->name);
+			return unknown(verb, argv[i], error);
 		if (!option->argument && value)
 			return error_set(error, EINVAL, "option %s takes no value", option->name);
 		if (option->argument && !value) {

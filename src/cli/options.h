@@ -41,6 +41,12 @@ const struct verb *verb_at(size_t index);
 /* By the whole name; NULL where there is none. */
 const struct verb *verb_find(const char *name);
 
+/*
+ * "; did you mean WORD?" for a wrong word among the verbs (below a verb, where one is given), or
+ * ";" where none is near. In memory of the function's own, until its next call.
+ */
+const char *verb_hint(const struct verb *above, const char *word);
+
 /* The last word of its name, as it is typed. */
 const char *verb_word(const struct verb *verb);
 

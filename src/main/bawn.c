@@ -67,8 +67,8 @@ int main(int argc, char **argv)
 	if (!verb) {
 		char text[ERROR_MESSAGE_BYTES];
 
-		(void)snprintf(text, sizeof(text), "unknown verb %.100s; `bawn help` lists them",
-			       argv[1]);
+		(void)snprintf(text, sizeof(text), "unknown verb %.100s%s `bawn help` lists them",
+			       argv[1], verb_hint(NULL, argv[1]));
 		complain(text);
 		return 2;
 	}

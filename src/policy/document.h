@@ -139,6 +139,3 @@ void document_schema(struct json *json);
 
 /* Blank-separated words as an array of the arena. */
 const char *const *document_split(struct arena *arena, const char *words, size_t *ret_count);
-
-/* The word of the list nearest to `word`, or NULL where none is near. */
-const char *document_nearest(const char *word, const char *const *words, size_t count);

@@ -276,16 +276,16 @@ static void check_breadth(struct compiling *compiling)
 		return;
 	if (rule->kind == EGRESS_ANY)
 		refuse(compiling, EINVAL,
-		       "over-broad: it takes in every host there is; `dangerous: true` marks that "
+		       "is over-broad: it takes in every host there is; `dangerous: true` marks "
 		       "as meant");
 	if (rule->kind == EGRESS_BELOW && suffix_is_public(rule->name))
 		refuse(compiling, EINVAL,
-		       "over-broad: names below it belong to many; `dangerous: true` marks that as "
-		       "meant");
+		       "is over-broad: names below it belong to many; `dangerous: true` marks that "
+		       "as meant");
 	if (rule->kind == EGRESS_NETWORK && rule->prefix_bits < least)
 		refuse(compiling, EINVAL,
-		       "over-broad: addresses of many networks; `dangerous: true` marks that as "
-		       "meant");
+		       "is over-broad: addresses of many networks; `dangerous: true` marks that "
+		       "as meant");
 }
 
 static void check_rule(struct compiling *compiling)
@@ -404,6 +404,12 @@ int egress_compile_host(const char *text, const struct rule_ref *ref, struct are
 	const char *bracket = strrchr(text, ']');
 	const char *colon = strchr(bracket ? bracket : text, ':');
 
+	if (strstr(text, "://"))
+		return error_set(
+			error, EINVAL,
+			"option --allow-host %.200s: it is a URL: name the host alone, and "
+			"ports where they are others than 80 and 443, as in example.com:8443",
+			text);
 	set_host(&compiling, text, colon ? (size_t)(colon - text) : strlen(text));
 	while (colon) {
 		size_t length = strcspn(colon + 1, ",");

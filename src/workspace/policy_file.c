@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/nearest.h"
 #include "base/path.h"
 #include "base/sha256.h"
 #include "ipc/parse.h"
@@ -243,7 +244,7 @@ int policy_file_preset(const struct caller *host, const char *name, int state_fd
 		size_t count;
 		const char *const *names =
 			document_split(arena, document_key(DOCUMENT_PRESET)->words, &count);
-		const char *nearest = document_nearest(name, names, count);
+		const char *nearest = nearest_word(name, names, count);
 
 		return error_set(error, EINVAL, "no preset \"%.40s\"%s%s%s; there are: %s", name,
 				 nearest ? "; the nearest is \"" : "", nearest ? nearest : "",

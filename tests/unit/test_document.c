@@ -274,41 +274,6 @@ static void test_each_limit_has_its_key(void **state)
 		assert_int_equal(has[limit], limit_text(limit)->option != NULL);
 }
 
-static void test_nearest_words(void **state)
-{
-	static const char *const words[] = { "filesystem", "network", "limits", "tty", "exec" };
-	static const struct {
-		const char *word, *nearest;
-	} rows[] = {
-		{ "filesysem", "filesystem" },
-		{ "Filesystem", "filesystem" },
-		{ "netwrk", "network" },
-		{ "networks", "network" },
-		{ "limit", "limits" },
-		{ "tyt", "tty" },
-		{ "exce", "exec" },
-		{ "toString", NULL },
-		{ "file", "filesystem" },
-		{ "fi", NULL },
-		{ "", NULL },
-		{ "x", NULL },
-		{ "zzzzzzzzzz", NULL },
-		{ "aVeryLongWordThatIsLongerThanAnyKeyThatThereIs", NULL },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const char *found = document_nearest(rows[i].word, words, 5);
-
-		if (rows[i].nearest) {
-			assert_non_null(found);
-			assert_string_equal(found, rows[i].nearest);
-		} else {
-			assert_null(found);
-		}
-	}
-}
-
 static void test_hosts(void **state)
 {
 	(void)state;
@@ -350,7 +315,6 @@ int main(void)
 		TEST(test_bytes_of_a_document_do_no_harm),
 		TEST(test_missing_mechanisms_are_named),
 		TEST(test_each_limit_has_its_key),
-		TEST(test_nearest_words),
 		TEST(test_hosts),
 		TEST(test_presets_are_sound),
 	};
