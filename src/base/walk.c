@@ -120,7 +120,8 @@ static enum walk_event next_name(struct walk *walk)
 		if (walk->type != DT_UNKNOWN)
 			return WALK_NAME;
 	}
-	walk->unread += walk->directory.code < 0;
+	/* one that was removed after it was opened has nothing in it: getdents(2) */
+	walk->unread += walk->directory.code < 0 && walk->directory.code != -ENOENT;
 	walk->state = STATE_PENDING;
 	return WALK_LISTED;
 }

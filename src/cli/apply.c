@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -92,6 +93,28 @@ static int take(void *context, const struct option *option, const char *value, s
 
 /* ---- which paths ---- */
 
+/*
+ * The same path in the workspace, of one that came there over a link outside of it, as a shell's
+ * $PWD does: the first directory on its way that is the workspace. NULL: none is.
+ */
+static const char *over_links(struct apply *apply, const char *clean)
+{
+	const struct stage_about *about = &apply->kept.about;
+
+	for (const char *end = clean; *end;) {
+		struct stat status;
+		char *above;
+
+		end = strchrnul(end + 1, '/');
+		above = arena_copy_bytes(&apply->stages.arena, clean, (size_t)(end - clean));
+		if (!above || stat(above, &status) < 0)
+			return NULL;
+		if (status.st_dev == about->device && status.st_ino == about->inode)
+			return arena_format(&apply->stages.arena, "%s%s", about->workspace, end);
+	}
+	return NULL;
+}
+
 /* As one types it: from the current directory where that is in the workspace, else from its top. */
 static int add_path(struct apply *apply, const char **paths, const char *word, const char *here,
 		    struct error *error)
@@ -100,7 +123,9 @@ static int add_path(struct apply *apply, const char **paths, const char *word, c
 	const char *base = path_is_under(here, workspace) ? here : workspace;
 	const char *clean = path_clean(&apply->stages.arena, base, word);
 
-	if (!clean || !path_is_under(clean, workspace))
+	if (clean && !path_is_under(clean, workspace))
+		clean = over_links(apply, clean);
+	if (!clean)
 		return error_set(error, EINVAL,
 				 "%.200s is no path in the workspace %s (without \"..\")", word,
 				 workspace);

@@ -483,11 +483,32 @@ static void name_of(int fd, char text[static 32])
 	(void)snprintf(text, 32, "/proc/self/fd/%d", fd);
 }
 
+static bool is_stage(const struct plan_op *op)
+{
+	return op->upper && strcmp(path_name(op->upper), PLAN_STAGE_LAYERS) == 0;
+}
+
+/* An overlay shows what lies below a mount instead of it: never what the caller sees there. */
+static int refuse_mounts_below(const struct plan_op *op, struct error *error)
+{
+	char path[PATH_MAX];
+	int result = mount_find_below(op->source, path);
+
+	if (result <= 0)
+		return result < 0 ? error_errno(error, result, "reading the list of mounts") : 0;
+	return error_set(
+		error, EXDEV,
+		"the workspace cannot have a layer: something is mounted in it, at %.300s, "
+		"which a layer does not show; unmount it, or go on without --stage or "
+		"--ephemeral",
+		path);
+}
+
 /* The lower layer of a git directory is what not every file system can be. */
 static int overlay_failed(const struct plan_op *op, int code, struct error *error)
 {
 	error_errno(error, code, "mounting an overlay on %s", op->target);
-	if (op->upper && strcmp(path_name(op->upper), PLAN_STAGE_LAYERS) == 0)
+	if (is_stage(op))
 		return error_context(
 			error,
 			"the workspace cannot have a layer: its file system cannot be the lower "
@@ -512,6 +533,11 @@ static int do_overlay(struct build *build, const struct plan_op *op, struct erro
 	size_t count = 1;
 	int result;
 
+	if (is_stage(op)) {
+		result = refuse_mounts_below(op, error);
+		if (result < 0)
+			return result;
+	}
 	if (op->source[0]) {
 		lower = open_layer(build, op->source, op->device, op->inode, op_index(build, op),
 				   error);

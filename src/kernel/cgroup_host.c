@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "kernel/mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,23 +121,6 @@ static int read_memberships(struct search *search)
 	free(line);
 	(void)fclose(file);
 	return arena_failed(&search->arena) ? -ENOMEM : 0;
-}
-
-/* proc(5): blank, tab, newline and backslash stand as \ooo. */
-static void decode_octal(char *text)
-{
-	char *out = text;
-
-	for (; *text; out++) {
-		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] >= '0' &&
-		    text[2] <= '7' && text[3] >= '0' && text[3] <= '7') {
-			*out = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + text[3] - '0');
-			text += 4;
-		} else {
-			*out = *text++;
-		}
-	}
-	*out = '\0';
 }
 
 /* What of our path lies below the mount's root; NULL where we are not below it. */
@@ -324,8 +308,8 @@ static bool parse_mount(char *line, int version, struct mount_line *ret_mount)
 	options = strchr(options, ' ');
 	if (!options || strcmp(type, version == 2 ? "cgroup2" : "cgroup") != 0)
 		return false;
-	decode_octal(fields[3]);
-	decode_octal(fields[4]);
+	mount_decode(fields[3]);
+	mount_decode(fields[4]);
 	*ret_mount = (struct mount_line){ fields[3], fields[4], options + 1 };
 	return fields[4][0] == '/';
 }

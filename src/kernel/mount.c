@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -132,6 +135,58 @@ int mount_look_anew(int fd)
 		result = -errno;
 	(void)close(context);
 	return result;
+}
+
+void mount_decode(char *text)
+{
+	char *out = text;
+
+	for (; *text; out++) {
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] >= '0' &&
+		    text[2] <= '7' && text[3] >= '0' && text[3] <= '7') {
+			*out = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + text[3] - '0');
+			text += 4;
+		} else {
+			*out = *text++;
+		}
+	}
+	*out = '\0';
+}
+
+/* The mount point of a line of mountinfo; NULL where there is none. */
+static char *mount_point(char *line)
+{
+	char *field = NULL;
+
+	for (size_t i = 0; i < 5 && line; i++)
+		field = strsep(&line, " ");
+	if (!line)
+		return NULL;
+	mount_decode(field);
+	return field;
+}
+
+int mount_find_below(const char *path, char ret_path[static PATH_MAX])
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	size_t capacity = 0, length = strlen(path);
+	char *line = NULL, *point;
+	int found = 0;
+
+	if (!file)
+		return -errno;
+	while (!found && getline(&line, &capacity, file) > 0) {
+		point = mount_point(line);
+		if (!point || strncmp(point, path, length) != 0 || point[length] != '/')
+			continue;
+		(void)snprintf(ret_path, PATH_MAX, "%s", point);
+		found = 1;
+	}
+	if (!found && ferror(file))
+		found = -EIO;
+	free(line);
+	(void)fclose(file);
+	return found;
 }
 
 int mount_attach(int tree_fd, int target_fd)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -56,6 +57,15 @@ int mount_idmap(int tree_fd, int user_namespace_fd);
  * without a change does (Linux 5.2): an overlay looks at its layers again.
  */
 int mount_look_anew(int fd);
+
+/*
+ * Whether a mount of this process's namespace lies below a clean host path: 1 and where (proc(5),
+ * mountinfo), 0, or a negative errno.
+ */
+int mount_find_below(const char *path, char ret_path[static PATH_MAX]);
+
+/* proc(5): blank, tab, newline and backslash stand as \ooo. */
+void mount_decode(char *text);
 
 /* Attaches a detached tree at an O_PATH descriptor. */
 int mount_attach(int tree_fd, int target_fd);

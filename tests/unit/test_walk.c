@@ -228,6 +228,26 @@ static void closed_directories_are_opened_up(void **state)
 	assert_int_equal(chmod(inner, 0700), 0);
 }
 
+/* What removes a directory emptied it before: there is nothing that was not seen. */
+static void a_removed_directory_is_empty(void **state)
+{
+	struct fixture *fixture = *state;
+	struct walk CLEANUP_WALK walk;
+	enum walk_event event;
+	char *gone = arena_format(&fixture->arena, "%s/gone", fixture->work);
+
+	make(fixture, "work/gone", NULL);
+	walk_begin(&walk, open_work(fixture), 0);
+	while ((event = walk_next(&walk)) != WALK_END) {
+		if (event == WALK_NAME)
+			walk_descend(&walk, 0);
+		if (event == WALK_ENTER && walk.depth == 1)
+			assert_int_equal(rmdir(gone), 0);
+	}
+	assert_int_equal(walk.code, 0);
+	assert_int_equal(walk.unread, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +256,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(depth_costs_memory_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_moved_directory_ends_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_end_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_removed_directory_is_empty, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(closed_directories_are_opened_up, set_up,
 						tear_down),
 	};
