@@ -277,7 +277,7 @@ static void check_breadth(struct compiling *compiling)
 	if (rule->kind == EGRESS_ANY)
 		refuse(compiling, EINVAL,
 		       "is over-broad: it takes in every host there is; `dangerous: true` marks "
-		       "as meant");
+		       "that as meant");
 	if (rule->kind == EGRESS_BELOW && suffix_is_public(rule->name))
 		refuse(compiling, EINVAL,
 		       "is over-broad: names below it belong to many; `dangerous: true` marks that "
