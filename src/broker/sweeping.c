@@ -186,7 +186,7 @@ int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
 		result = prepare(sweeping, effective);
 	if (result < 0)
 		return error_errno(error, result, "the workspace");
-	if (sweeping->is_begun && !sweeping->is_idle)
+	if (sweeping->is_begun && !(sweeping->is_idle && sweeping->is_clean))
 		return 0;
 	sweeping->is_idle = false;
 	result = begin_anew(sweeping, &seen, sweeping->links, sweeping->link_count, error);
@@ -314,6 +314,7 @@ int sweeping_look(struct sweeping *sweeping, enum landing_moment moment, struct 
 
 	if (!sweeping->is_begun)
 		return 0;
+	sweeping->is_clean = false;
 	order = order_of(sweeping);
 	order.tree = &sweeping->tree;
 	tree_stop(&sweeping->tree);
@@ -372,7 +373,9 @@ int sweeping_settle(struct sweeping *sweeping, enum landing_moment moment, struc
 				      &settled, error);
 	if (result == 0 && add_found(&settled, order.workspace, arena, list) < 0)
 		result = error_errno(error, ENOMEM, "what was found in the workspace");
-	if (result == 0 && moment == LANDING_BETWEEN)
+	/* else it is looked through from the same moment on */
+	sweeping->is_clean = result == 0 && !list->fault;
+	if (sweeping->is_clean && moment == LANDING_BETWEEN)
 		result = begin_anew(sweeping, &sweeping->found, settled.links, settled.link_count,
 				    error);
 	if (result == 0 && moment == LANDING_LAST)

@@ -6,8 +6,9 @@
  * the host earlier than that repository is gone.
  *
  * A look while something of the task runs takes out what it finds and counts for nothing more: the
- * next one judges again from the same moment on. What a git file leads to comes with the landing;
- * sweeping_settle() is called after it.
+ * next one judges again from the same moment on. So it is after a look that failed, did not come to
+ * the end of the tree, or could not take out what it found. What a git file leads to comes with the
+ * landing; sweeping_settle() is called after it.
  *
  * On the same walk it is seen what changed there (workspace/tree.h). Before the action a few names
  * are looked at for that; the rest in idle moments while it runs (sweeping_work()).
@@ -43,8 +44,9 @@ struct sweeping {
 	struct sweep_link *links; /* that wait for a landing */
 	size_t link_count;
 	bool is_begun;
-	bool is_kept; /* in the task's directory, as it is */
-	bool is_idle; /* nothing of the task runs */
+	bool is_kept;  /* in the task's directory, as it is */
+	bool is_idle;  /* nothing of the task runs */
+	bool is_clean; /* the last look came to its end, and all that it found is out of the way */
 	/* between sweeping_look() and sweeping_settle(), the caller's arena's */
 	struct sweep_result found;
 };
@@ -53,8 +55,8 @@ struct sweeping {
 	((struct sweeping){ .sweep = { .root_fd = -1 }, .tree = { .walk = { .fd = -1 } } })
 
 /*
- * Before an action starts. Where nothing of the task ran since the last one, what was made
- * meanwhile is the caller's.
+ * Before an action starts. Where nothing of the task ran since the last one, and its look left
+ * nothing to be looked at again, what was made meanwhile is the caller's.
  */
 int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
 		   struct error *error) __attribute__((warn_unused_result));

@@ -5,22 +5,19 @@
 #include "base/directory.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "workspace/host_program.h"
 #include "workspace/stage_apply_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define DIRECTORY "merged"
 #define GIT "/usr/bin/git"
-/* The descriptors that git finds its three files by; behind the standard ones. */
-#define FIRST_FD 10
 #define SIDES 3
 #define NANOSECONDS 1000000000ull
 
@@ -32,12 +29,16 @@ struct merging {
 	const struct stage_kept *kept;
 	int directory_fd;
 	char *git_directory; /* --git-dir=... */
+	bool is_stuck;	     /* git did not come to an end */
+	bool is_asked;	     /* whether there is a log of HEAD */
+	bool has_log;
 };
 
 /* ---- git ---- */
 
-/* Runs it with output into one file; its exit status, or a negative errno. */
-static int run_git(char *const *argv, const int *sides, int out_fd, int error_fd)
+/* Runs it with output into one file; its exit status, or a negative errno. -EFBIG, -ETIME. */
+static int run_git(struct merging *merging, char *const *argv, const int *sides, int out_fd,
+		   bool *ret_said)
 {
 	/* nothing of the caller's: no configuration but the repository's own */
 	char *environment[] = { (char *)"PATH=/usr/bin:/bin",
@@ -50,25 +51,20 @@ static int run_git(char *const *argv, const int *sides, int out_fd, int error_fd
 				(char *)"GIT_OPTIONAL_LOCKS=0",
 				(char *)"LC_ALL=C",
 				NULL };
-	posix_spawn_file_actions_t actions;
-	int result, status;
-	pid_t pid;
+	const struct host_program git = { .path = GIT,
+					  .argv = argv,
+					  .environment = environment,
+					  .fds = sides,
+					  .fd_count = sides ? SIDES : 0,
+					  .out_fd = out_fd,
+					  .limit_bytes = sides ? SIDES * STAGE_MERGE_LIMIT_BYTES :
+								 STAGE_MERGE_LIMIT_BYTES,
+					  .limit_ns = STAGE_MERGE_LIMIT_NS };
+	int result = host_program_run(&git, ret_said);
 
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return -ENOMEM;
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
-	posix_spawn_file_actions_adddup2(&actions, error_fd, 2);
-	for (int i = 0; sides && i < SIDES; i++)
-		posix_spawn_file_actions_adddup2(&actions, sides[i], FIRST_FD + i);
-	result = -posix_spawn(&pid, GIT, &actions, NULL, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	if (result < 0)
-		return result;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
+	/* what is stuck once is so for each file */
+	merging->is_stuck |= result == -ETIME;
+	return result;
 }
 
 static int make(const struct merging *merging, const char *name)
@@ -79,44 +75,46 @@ static int make(const struct merging *merging, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * Whether HEAD has a log. Where it has none, git answers a question about an earlier moment with
+ * what is there now, and without a word.
+ */
+static int look_for_log(struct merging *merging)
+{
+	char *argv[] = { (char *)"git",	   merging->git_directory, (char *)"reflog",
+			 (char *)"exists", (char *)"HEAD",	   NULL };
+	int CLEANUP_FD nothing = make(merging, side_names[SIDE_BASE]);
+	bool has_said = false;
+	int result = nothing < 0 ? nothing : run_git(merging, argv, NULL, nothing, &has_said);
+
+	merging->has_log = result == 0 && !has_said;
+	merging->is_asked = true;
+	return result < 0 ? result : 0;
+}
+
 /* What git has of it from the second before the start on. A word on stderr: that is not sure. */
-static int get_base(const struct merging *merging, const char *path)
+static int get_base(struct merging *merging, const char *path)
 {
 	uint64_t start_s = merging->kept->about.wall_ns / NANOSECONDS;
 	char *object = NULL;
 	bool has_object = asprintf(&object, "HEAD@{%llu +0000}:%s",
 				   (unsigned long long)(start_s - 1), path) >= 0;
-	char *argv[] = { (char *)"git",
-			 merging->git_directory,
-			 (char *)"-c",
-			 (char *)"core.fsmonitor=false",
-			 (char *)"-c",
-			 (char *)"core.hooksPath=/dev/null",
-			 (char *)"-c",
+	char *argv[] = { (char *)"git", merging->git_directory, (char *)"-c",
+			 (char *)"core.fsmonitor=false", (char *)"-c",
+			 (char *)"core.hooksPath=/dev/null", (char *)"-c",
 			 (char *)"protocol.allow=never",
-			 (char *)"cat-file",
-			 (char *)"blob",
-			 object,
-			 NULL };
-	int CLEANUP_FD errors = make(merging, "errors");
+			 /* what is too large is written piece by piece, and ends at the limit */
+			 (char *)"-c", (char *)"core.bigFileThreshold=1m", (char *)"cat-file",
+			 (char *)"blob", object, NULL };
 	int CLEANUP_FD base = make(merging, side_names[SIDE_BASE]);
-	struct stat said, status;
+	bool has_said = false;
 	int result;
 
 	if (!has_object)
 		return -ENOMEM;
-	if (errors < 0 || base < 0) {
-		free(object);
-		return errors < 0 ? errors : base;
-	}
-	result = run_git(argv, NULL, base, errors);
+	result = base < 0 ? base : run_git(merging, argv, NULL, base, &has_said);
 	free(object);
-	if (result < 0)
-		return result;
-	if (result || fstat(errors, &said) < 0 || said.st_size || fstat(base, &status) < 0 ||
-	    status.st_size > STAGE_MERGE_LIMIT_BYTES)
-		return -ENOENT;
-	return 0;
+	return result < 0 ? result : result || has_said ? -ENOENT : 0;
 }
 
 /* A copy that nobody changes meanwhile. */
@@ -140,15 +138,15 @@ static void name_merged(unsigned number, char name[static 16])
 }
 
 /* 0: merged; -EUCLEAN: both changed the same lines, or it is no text. */
-static int merge_sides(const struct merging *merging, unsigned number)
+static int merge_sides(struct merging *merging, unsigned number)
 {
 	char *argv[] = { (char *)"git",	       merging->git_directory, (char *)"merge-file",
 			 (char *)"-p",	       (char *)"-q",	       (char *)"/dev/fd/10",
 			 (char *)"/dev/fd/11", (char *)"/dev/fd/12",   NULL };
 	int sides[SIDES] = { -1, -1, -1 };
-	int CLEANUP_FD errors = make(merging, "errors");
 	int CLEANUP_FD merged = -1;
-	int result = errors < 0 ? errors : 0;
+	bool has_said = false;
+	int result = 0;
 	char name[16];
 
 	name_merged(number, name);
@@ -159,10 +157,10 @@ static int merge_sides(const struct merging *merging, unsigned number)
 		result = sides[i] < 0 ? -errno : 0;
 	}
 	if (result == 0)
-		result = merged < 0 ? merged : run_git(argv, sides, merged, errors);
+		result = merged < 0 ? merged : run_git(merging, argv, sides, merged, &has_said);
 	for (int i = 0; i < SIDES; i++)
 		fd_close(&sides[i]);
-	if (result > 0)
+	if (result != 0)
 		(void)unlinkat(merging->directory_fd, name, 0);
 	return result > 0 ? -EUCLEAN : result;
 }
@@ -175,14 +173,37 @@ static bool can_be_merged(const struct stage_item *item)
 	       item->before.type == STAGE_FILE && item->after.type == STAGE_FILE && item->inode;
 }
 
-static int merge_one(const struct merging *merging, struct stage_item *item, unsigned number)
+/* Why it was not merged; by the error. */
+static const char *reason_of(int code)
 {
-	int result = copy_side(merging, SIDE_HOST, merging->kept->workspace_fd, item->path);
+	static const struct {
+		int code;
+		const char *text;
+	} reasons[] = {
+		{ -EUCLEAN, "the host changed the same lines, or it is no text" },
+		{ -EFBIG, "the host changed it, and it is too large to be merged" },
+		{ -ETIME,
+		  "the host changed it, and git took too long to say what was there before" },
+	};
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].code == code)
+			return reasons[i].text;
+	return "the host changed it, and git has no version to merge by";
+}
+
+static int merge_one(struct merging *merging, struct stage_item *item, unsigned number)
+{
+	int result = merging->is_stuck ? -ETIME : 0;
 
 	if (result == 0)
-		result = copy_side(merging, SIDE_TASK, merging->kept->upper_fd, item->path);
+		result = copy_side(merging, SIDE_HOST, merging->kept->workspace_fd, item->path);
 	if (result == 0)
-		result = get_base(merging, item->path);
+		result = copy_side(merging, SIDE_TASK, merging->kept->upper_fd, item->path);
+	if (result == 0 && !merging->is_asked)
+		result = look_for_log(merging);
+	if (result == 0)
+		result = merging->has_log ? get_base(merging, item->path) : -ENOENT;
 	if (result == 0)
 		result = merge_sides(merging, number);
 	if (result == 0) {
@@ -193,9 +214,7 @@ static int merge_one(const struct merging *merging, struct stage_item *item, uns
 	}
 	if (result == -ENOSPC || result == -EDQUOT || result == -ENOMEM || result == -EIO)
 		return result;
-	item->reason = result == -EUCLEAN ? "the host changed the same lines, or it is no text" :
-		       result == -EFBIG ? "the host changed it, and it is too large to be merged" :
-					  "the host changed it, and git has no version to merge by";
+	item->reason = reason_of(result);
 	return 0;
 }
 

@@ -6,7 +6,8 @@
  *
  * The host's git reads one blob and merges three files of ours, by `cat-file` and `merge-file`,
  * with an environment of nothing, the repository's directory given to it, no hooks, no fsmonitor,
- * no transports; neither of the two runs filters or merge drivers.
+ * no transports; neither of the two runs filters or merge drivers. What it prints is counted, and
+ * it is killed at a limit of bytes or time (workspace/host_program.h).
  *
  * Who may use it: a verb that holds the stage's lock for a change.
  */
@@ -20,6 +21,8 @@ struct error;
 #define STAGE_MERGE_LIMIT_BYTES (16u * 1024 * 1024)
 /* Files of one apply: two starts of git each, some milliseconds. */
 #define STAGE_MERGE_LIMIT_FILES 1000u
+/* One start of git; that which takes longer is stuck, and is not asked again in this apply. */
+#define STAGE_MERGE_LIMIT_NS (5ull * 1000 * 1000 * 1000)
 
 /* Merges the conflicts that can be: they become ready, and say so. 0 or a negative errno. */
 int stage_merge_all(const struct stage_kept *kept, struct stage_applied *applied,

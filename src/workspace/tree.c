@@ -2,10 +2,10 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "workspace/cache.h"
 #include "workspace/stage_look.h"
 #include "workspace/sweep_internal.h"
 #include "workspace/tree_internal.h"
+#include "workspace/tree_store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,8 +18,6 @@
 #include <unistd.h>
 
 #define SECOND_NS INT64_C(1000000000)
-/* In the state directory: pictures, by project. */
-#define TREE_PLACE "trees"
 /* Of a survey, between two looks at what the action does. */
 #define SLICE_NAMES 64u
 #define SCRATCH_BYTES 8192u
@@ -298,22 +296,6 @@ static bool hash_one(struct tree *tree)
 
 /* ---- kept for later tasks ---- */
 
-static int open_place(const struct tree *tree, char ret_name[static SHA256_HEX_BYTES])
-{
-	int fd, state_fd = tree->place.state_fd;
-
-	cache_project(tree->place.workspace, ret_name);
-	fd = openat(state_fd, TREE_PLACE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && mkdirat(state_fd, TREE_PLACE, 0700) == 0)
-		fd = openat(state_fd, TREE_PLACE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static int open_kept(int place_fd, const char *name)
-{
-	return openat(place_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-}
-
 /* What was born or vague then is neither now. */
 static void age(struct tree_picture *picture)
 {
@@ -325,15 +307,12 @@ static void age(struct tree_picture *picture)
 
 static void load(struct tree *tree)
 {
-	char name[SHA256_HEX_BYTES];
-	int CLEANUP_FD place = -1;
 	int CLEANUP_FD fd = -1;
 
 	if (tree->is_loaded)
 		return;
 	tree->is_loaded = true;
-	place = open_place(tree, name);
-	fd = place < 0 ? -1 : open_kept(place, name);
+	fd = tree_store_open(tree->place.state_fd, tree->place.workspace);
 	if (fd >= 0 && tree_picture_load(fd, &tree->earlier) == 0)
 		age(&tree->earlier);
 }
@@ -500,11 +479,10 @@ static void go_on(struct tree *tree)
 /* Losing it loses what was before a change, and nothing else. */
 static void save(struct tree *tree, struct tree_picture *picture, bool with_digests)
 {
-	char name[SHA256_HEX_BYTES];
-	int CLEANUP_FD place = open_place(tree, name);
-	int CLEANUP_FD fd = place < 0 ? -1 : open_kept(place, name);
+	const struct tree_place *place = &tree->place;
+	int CLEANUP_FD fd = tree_store_open(place->state_fd, place->workspace);
 
-	if (place < 0 || (fd >= 0 && tree_picture_is_kept(picture, fd, with_digests)))
+	if (fd >= 0 && tree_picture_is_kept(picture, fd, with_digests))
 		return;
 	if (!with_digests) {
 		/* the host changed something: those of what it did not are good still */
@@ -512,7 +490,7 @@ static void save(struct tree *tree, struct tree_picture *picture, bool with_dige
 		go_on(tree);
 		picture = &tree->earlier;
 	}
-	(void)tree_picture_save(picture, place, name);
+	(void)tree_store_save(picture, place->state_fd, place->workspace);
 }
 
 void tree_keep(struct tree *tree)

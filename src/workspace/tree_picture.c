@@ -1,6 +1,7 @@
 #include "workspace/tree_picture.h"
 
 #include "base/fd.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +16,11 @@
 
 struct head {
 	char magic[8];
-	uint32_t version, entry_bytes, folder_bytes, unused;
+	uint32_t version, entry_bytes, folder_bytes, workspace_bytes;
 	uint64_t folders, entries, digests, text_bytes, sum;
 };
 
-#define VERSION 1u
+#define VERSION 2u
 
 static int64_t nanoseconds(struct timespec time)
 {
@@ -267,11 +268,12 @@ bool tree_entry_is_same(const struct tree_entry *a, const struct tree_entry *b)
 
 /* ---- kept ---- */
 
-static int put_all(const struct tree_picture *picture, int fd)
+static int put_all(const struct tree_picture *picture, const char *workspace, int fd)
 {
 	struct head head = { .version = VERSION,
 			     .entry_bytes = sizeof(struct tree_entry),
 			     .folder_bytes = sizeof(struct tree_folder),
+			     .workspace_bytes = (uint32_t)strlen(workspace),
 			     .folders = picture->folder_count,
 			     .entries = picture->entry_count,
 			     .digests = picture->digest_count,
@@ -282,6 +284,7 @@ static int put_all(const struct tree_picture *picture, int fd)
 		size_t length;
 	} parts[] = {
 		{ &head, sizeof(head) },
+		{ workspace, head.workspace_bytes },
 		{ picture->folders, picture->folder_count * sizeof(*picture->folders) },
 		{ picture->entries, picture->entry_count * sizeof(*picture->entries) },
 		{ picture->digests, picture->digest_count * SHA256_BYTES },
@@ -303,18 +306,19 @@ static int put_all(const struct tree_picture *picture, int fd)
 	return result < 0 ? result : fd_write_all(fd, digest, sizeof(digest));
 }
 
-int tree_picture_save(const struct tree_picture *picture, int directory_fd, const char *name)
+int tree_picture_save(const struct tree_picture *picture, const char *workspace, int directory_fd,
+		      const char *name)
 {
-	char temporary[64];
+	char temporary[sizeof(TREE_TEMPORARY) + 16];
 	int CLEANUP_FD fd = -1;
 	int result;
 
-	(void)snprintf(temporary, sizeof(temporary), ".new-%d", (int)getpid());
+	(void)snprintf(temporary, sizeof(temporary), TREE_TEMPORARY "%d", (int)getpid());
 	fd = openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
 		    0600);
 	if (fd < 0)
 		return -errno;
-	result = put_all(picture, fd);
+	result = put_all(picture, workspace, fd);
 	if (result == 0 && renameat(directory_fd, temporary, directory_fd, name) < 0)
 		result = -errno;
 	if (result < 0)
@@ -327,8 +331,9 @@ static bool is_head(const struct head *head)
 	return memcmp(head->magic, MAGIC, sizeof(head->magic)) == 0 && head->version == VERSION &&
 	       head->entry_bytes == sizeof(struct tree_entry) &&
 	       head->folder_bytes == sizeof(struct tree_folder) &&
-	       head->folders <= TREE_LIMIT_FOLDERS && head->entries <= TREE_LIMIT_NAMES &&
-	       head->digests <= TREE_LIMIT_DIGESTS && head->text_bytes <= TREE_LIMIT_TEXT_BYTES;
+	       head->workspace_bytes < PATH_LIMIT_BYTES && head->folders <= TREE_LIMIT_FOLDERS &&
+	       head->entries <= TREE_LIMIT_NAMES && head->digests <= TREE_LIMIT_DIGESTS &&
+	       head->text_bytes <= TREE_LIMIT_TEXT_BYTES;
 }
 
 bool tree_picture_is_kept(const struct tree_picture *picture, int fd, bool with_digests)
@@ -338,6 +343,17 @@ bool tree_picture_is_kept(const struct tree_picture *picture, int fd, bool with_
 	return fd_read_all(fd, &head, sizeof(head)) == sizeof(head) && is_head(&head) &&
 	       head.sum == picture->sum && head.entries == picture->entry_count &&
 	       (!with_digests || head.digests == picture->digest_count);
+}
+
+bool tree_picture_workspace(int fd, char ret_workspace[static PATH_LIMIT_BYTES])
+{
+	struct head head;
+
+	if (fd_read_all(fd, &head, sizeof(head)) != sizeof(head) || !is_head(&head) ||
+	    fd_read_all(fd, ret_workspace, head.workspace_bytes) != (ssize_t)head.workspace_bytes)
+		return false;
+	ret_workspace[head.workspace_bytes] = '\0';
+	return path_is_clean(ret_workspace);
 }
 
 static void *read_part(int fd, size_t count, size_t item_bytes, struct sha256 *hash)
@@ -377,6 +393,7 @@ static bool is_sound(const struct tree_picture *picture)
 static int load(int fd, struct tree_picture *picture)
 {
 	unsigned char digest[SHA256_BYTES], stored[SHA256_BYTES];
+	char workspace[PATH_LIMIT_BYTES];
 	struct sha256 hash;
 	struct head head;
 
@@ -384,6 +401,9 @@ static int load(int fd, struct tree_picture *picture)
 		return -EBADMSG;
 	sha256_begin(&hash);
 	sha256_update(&hash, &head, sizeof(head));
+	if (fd_read_all(fd, workspace, head.workspace_bytes) != (ssize_t)head.workspace_bytes)
+		return -EBADMSG;
+	sha256_update(&hash, workspace, head.workspace_bytes);
 	picture->folders = read_part(fd, head.folders, sizeof(*picture->folders), &hash);
 	picture->entries = read_part(fd, head.entries, sizeof(*picture->entries), &hash);
 	picture->digests = read_part(fd, head.digests, SHA256_BYTES, &hash);

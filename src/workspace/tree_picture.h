@@ -13,6 +13,7 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "base/path.h"
 #include "base/sha256.h"
 
 #include <stdbool.h>
@@ -96,8 +97,13 @@ const unsigned char *tree_picture_digest(const struct tree_picture *picture, uin
 /* Nothing of it was touched between the two. */
 bool tree_entry_is_same(const struct tree_entry *a, const struct tree_entry *b);
 
-/* Both take a name in an open directory; the old one or the new one stands there, whole. */
-int tree_picture_save(const struct tree_picture *picture, int fd, const char *name);
+/* What a name in the directory begins with while it is being written. */
+#define TREE_TEMPORARY ".new-"
+/* Under a name in an open directory; the old one or the new one stands there, whole. */
+int tree_picture_save(const struct tree_picture *picture, const char *workspace, int fd,
+		      const char *name);
+/* Whose it is, from an open file that was written whole; false where it does not say. */
+bool tree_picture_workspace(int fd, char ret_workspace[static PATH_LIMIT_BYTES]);
 /* True where the open file has this picture, with as many digests. */
 bool tree_picture_is_kept(const struct tree_picture *picture, int fd, bool with_digests);
 /* From an open file: -EBADMSG where it is none that was written whole. */

@@ -206,3 +206,60 @@ def test_the_record_has_them(place):
         ("file", "modified", digest("two")), ("new", "created", digest("n\n"))}
     assert subprocess.run([BAWN, "trace", "verify", "--state-dir", place.state],
                           capture_output=True, check=False).returncode == 0
+
+
+def test_what_is_remembered_of_a_workspace_goes_with_it(place):
+    """Whoever is the first to be remembered removes what is known of those that are gone."""
+    trees, secrets = place.state / "trees", place.state / "secrets"
+    first, gone = place.workspace, place.workspace.parent / "gone"
+    gone.mkdir()
+    place.write(".env", "TOKEN=x")
+    place.run("echo x >file")
+    kept = {path.name for path in trees.iterdir()}
+    place.workspace = gone
+    place.write(".env", "TOKEN=x")
+    place.run("echo x >file")
+    other, = {path.name for path in trees.iterdir()} - kept
+    assert (secrets / other).exists()
+    torn, writing = trees / ("0" * 16), trees / ".new-1"
+    torn.write_bytes(b"torn")
+    writing.write_bytes(b"")
+    os.utime(writing, (0, 0))
+    (trees / ".new-2").write_bytes(b"")
+    subprocess.run(["rm", "-rf", gone], check=True)
+    place.workspace = first
+    place.run("echo y >file")
+    assert (trees / other).exists(), "nobody looks where nothing is new"
+    place.workspace = place.workspace.parent / "new"
+    place.workspace.mkdir()
+    place.run("echo x >file")
+    names = {path.name for path in trees.iterdir()}
+    assert kept < names and other not in names and len(names - kept) == 2, names
+    assert ".new-2" in names and not (secrets / other).exists()
+    assert {path.name for path in secrets.iterdir()} == kept
+    # what is remembered of the one that is there is good still
+    place.workspace = first
+    assert place.told("sleep 0.3; echo z >file")["file"]["before"]["sha256"] == digest("y\n")
+
+
+def test_what_is_remembered_is_bounded(place):
+    """The newest stay."""
+    place.run("echo x >file")
+    kept, = (place.state / "trees").iterdir()
+    head = kept.read_bytes()
+    for number in range(300):
+        workspace = str(place.workspace.parent / f"w{number:03}")
+        os.mkdir(workspace)
+        name = hashlib.sha256(workspace.encode()).hexdigest()[:16]
+        at = head.index(os.fsencode(place.workspace))
+        old = len(os.fsencode(place.workspace))
+        text = bytearray(head[:at] + workspace.encode() + head[at + old:])
+        text[20:24] = len(workspace).to_bytes(4, "little")
+        (kept.parent / name).write_bytes(text)
+        os.utime(kept.parent / name, (number, number))
+    place.workspace = place.workspace.parent / "new"
+    place.workspace.mkdir()
+    place.run("echo x >file")
+    left = list(kept.parent.iterdir())
+    assert len(left) == 257 and kept in left
+    assert min(path.stat().st_mtime for path in left) == 45

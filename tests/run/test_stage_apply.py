@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import random_tree
-from boxed import BAWN, IS_ROOT, LIMIT_S, eventually
+from boxed import BAWN, IS_ROOT, LIMIT_S, descendants, eventually
 from live import live
 from random_tree import NAMES, make_tree
 from test_faults import injector
@@ -636,3 +636,48 @@ def test_merging_executes_nothing(live):
     (live.work / "both").write_text(LINES)
     assert names(outcomes(live, "--merge", status=1)) == {"both": "conflict"}
     assert not mark.exists()
+
+
+def test_git_that_does_not_come_to_an_end(live):
+    """What git would wait for, or print without end, costs seconds and no disk, and is told."""
+    for name in ("large", "one", "two"):
+        (live.work / name).write_text(LINES)
+    with open(live.work / "large", "w", encoding="utf-8") as file:
+        file.truncate(64 << 20)
+    plain(live)
+    eventually(lambda: time.time_ns() // 10**9 > os.stat(live.work / "large").st_mtime + 2)
+    staged(live, "for name in large one two; do echo task > $name; done")
+    for name in ("large", "one", "two"):
+        (live.work / name).write_text("host\n")
+    found = outcomes(live, "--merge", "large", status=1)
+    assert found["large"] == ("conflict", "the host changed it, and it is too large to be merged")
+    os.mkfifo(live.work / ".git/packed-refs")
+    began = time.monotonic()
+    found = outcomes(live, "--merge", "one", "two", status=1)
+    assert time.monotonic() - began < LIMIT_S / 2, "it is asked once"
+    assert all("took too long" in reason for _, reason in found.values()), found
+    assert not descendants(), "git was waited for"
+
+
+def test_git_without_a_log_is_no_witness(live):
+    """Asked for what was there before it says what is there now: that would be overwritten."""
+    (live.work / "both").write_text(LINES)
+    plain(live)
+    eventually(lambda: time.time_ns() // 10**9 > os.stat(live.work / "both").st_mtime + 2)
+    staged(live, "sed -i 's/^line 3$/task/' both")
+    (live.work / "both").write_text(LINES.replace("line 25\n", "host\n"))
+    git(live.work, "commit", "-qam", "the host's")
+    log = live.work / ".git/logs/HEAD"
+    kept = log.read_bytes()
+    for text in (None, b"", kept.splitlines(True)[-1]):
+        log.unlink(missing_ok=True)
+        if text is not None:
+            log.write_bytes(text)
+        found = outcomes(live, "--merge", status=1)
+        assert found["both"] == ("conflict",
+                                 "the host changed it, and git has no version to merge by"), text
+        assert "host\n" in (live.work / "both").read_text()
+    log.write_bytes(kept)
+    assert names(outcomes(live, "--merge")) == {"both": "applied"}
+    text = (live.work / "both").read_text()
+    assert "host\n" in text and "task\n" in text

@@ -5,6 +5,7 @@ was killed. tests/run/test_sweep.py shows for each attack that git runs it befor
 import hashlib
 import os
 import re
+import resource
 import stat
 import struct
 import subprocess
@@ -12,7 +13,7 @@ import threading
 
 import pytest
 
-from boxed import LIMIT_S, eventually, place
+from boxed import IS_ROOT, LIMIT_S, eventually, place
 from live import live
 from test_git_box import fill, git, init, plain
 from test_landing import ENV, SOAK, act, kill_in_mid_action, review, waiting
@@ -325,6 +326,34 @@ def test_after_each_action(live):
     assert live.verb("task", "end", task).status == 0
     assert eventually(lambda: not os.listdir(live.state / "tasks"), 5)
     assert (live.work / "n/.git").exists()
+
+
+def test_a_look_that_failed_is_made_again(live):
+    """What it did not see is no work of the host's between two actions."""
+    plain(live)
+    deep = live.work / "/".join(["d"] * 62)
+    deep.mkdir(parents=True)
+    task = live.begin()
+    supervisor = live.one()["pid"]
+    act(live, task, "true")
+    with live.spawn("task", "exec", task, "--", "sh", "-c", f"mkdir {deep}/.zed {deep}/n; "
+                    f"git init -q {deep}/n; touch planted; until test -e go; do sleep 0.01; done",
+                    cwd=live.work) as running:
+        assert eventually((live.work / "planted").exists)
+        # an ordinary user may not look at what is not dumpable
+        taken = set(map(int, os.listdir(f"/proc/{supervisor}/fd"))) if IS_ROOT else range(30)
+        least = [fd for fd in range(1000) if fd not in taken][20]
+        before = resource.prlimit(supervisor, resource.RLIMIT_NOFILE)
+        resource.prlimit(supervisor, resource.RLIMIT_NOFILE, (least, before[1]))
+        (live.work / "go").touch()
+        _, err = running.communicate(timeout=LIMIT_S)
+        resource.prlimit(supervisor, resource.RLIMIT_NOFILE, before)
+    assert b"not looked through to its end" in err and running.returncode == 125, err
+    assert (deep / ".zed").exists() and (deep / "n/.git").exists()
+    ran = act(live, task, "true")
+    assert {os.path.relpath(path, deep) for path in held(ran.result)} == {".zed", "n/.git"}, ran
+    assert not (deep / ".zed").exists() and not (deep / "n/.git").exists()
+    assert not held(act(live, task, "true").result)
 
 
 def test_what_runs_on_plants_later(live):
