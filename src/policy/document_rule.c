@@ -337,32 +337,12 @@ static bool network_covers(const struct document_statement *rule, const char *ho
 	       (has_ports ? has_port : port == 443 || rule->key == DOCUMENT_NET_DENY);
 }
 
-/* Whether the pattern matches the path or something that the path lies in. */
-static bool pattern_covers(const char *pattern, const char *path)
-{
-	char above[PATH_LIMIT_BYTES];
-	size_t length = strlen(path);
-
-	if (length >= sizeof(above))
-		return false;
-	memcpy(above, path, length + 1);
-	for (char *slash; above[0]; *slash = '\0') {
-		if (glob_is_pattern(pattern) ? glob_match(pattern, above) :
-					       strcmp(pattern, above) == 0)
-			return true;
-		slash = strrchr(above, '/');
-		if (!slash)
-			break;
-	}
-	return false;
-}
-
 static bool name_covers(const char *name, const char *path)
 {
 	/* a relative example stands in a workspace */
 	if (name[0] == '/')
-		return path[0] == '/' && pattern_covers(name + 1, path + 1);
-	return path[0] != '/' && pattern_covers(name, path);
+		return path[0] == '/' && glob_covers(name + 1, path + 1);
+	return path[0] != '/' && glob_covers(name, path);
 }
 
 static bool program_covers(const char *program, const char *command)

@@ -7,6 +7,8 @@
  */
 #include "policy/glob.h"
 
+#include "base/path.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -219,5 +221,24 @@ bool glob_can_match_below(const char *pattern, const char *path)
 	for (size_t i = 0; i < components.count; i++)
 		if (states.on[i])
 			return true;
+	return false;
+}
+
+bool glob_covers(const char *pattern, const char *path)
+{
+	char above[PATH_LIMIT_BYTES];
+	size_t length = strlen(path);
+
+	if (length >= sizeof(above))
+		return false;
+	memcpy(above, path, length + 1);
+	for (char *slash; above[0]; *slash = '\0') {
+		if (glob_is_pattern(pattern) ? glob_match(pattern, above) :
+					       strcmp(pattern, above) == 0)
+			return true;
+		slash = strrchr(above, '/');
+		if (!slash)
+			break;
+	}
 	return false;
 }

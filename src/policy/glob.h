@@ -30,6 +30,12 @@ int glob_check(const char *pattern);
 bool glob_match(const char *pattern, const char *path);
 
 /*
+ * Whether a pattern, or a path without wildcards, is the path or something that it lies in. Both
+ * relative to the same directory; false for a path longer than PATH_LIMIT_BYTES.
+ */
+bool glob_covers(const char *pattern, const char *path);
+
+/*
  * True when some path below the directory `path` (clean, relative, "" = the root) could match:
  * lets a tree walk skip directories. False for a pattern that glob_check() refuses.
  */

@@ -214,8 +214,6 @@ static bool is_about(const struct excepted *excepted, const struct wanted *wante
 static bool covers_path(const struct judging *judging, const char *pattern, const char *path)
 {
 	const char *workspace = judging->policy->workspace, *below = path;
-	char above[PATH_LIMIT_BYTES];
-	size_t length;
 
 	if (pattern[0] == '/') {
 		pattern++;
@@ -225,19 +223,7 @@ static bool covers_path(const struct judging *judging, const char *pattern, cons
 	} else {
 		return false;
 	}
-	length = strlen(below);
-	if (length >= sizeof(above))
-		return false;
-	memcpy(above, below, length + 1);
-	for (char *slash; above[0]; *slash = '\0') {
-		if (glob_is_pattern(pattern) ? glob_match(pattern, above) :
-					       strcmp(pattern, above) == 0)
-			return true;
-		slash = strrchr(above, '/');
-		if (!slash)
-			break;
-	}
-	return false;
+	return glob_covers(pattern, below);
 }
 
 /* The places that the target can be, one after the other; NULL at the end. */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/path.h"
 #include "policy/glob.h"
 
 struct row {
@@ -231,12 +232,34 @@ static void catastrophic(void **state)
 	assert_true(seconds() - start < 5.0);
 }
 
+static void what_lies_in_it_is_covered(void **state)
+{
+	char deep[PATH_LIMIT_BYTES + 8];
+
+	(void)state;
+	assert_true(glob_covers("src", "src"));
+	assert_true(glob_covers("src", "src/a/b.c"));
+	assert_true(glob_covers("s*", "src/a/b.c"));
+	assert_true(glob_covers("src/*", "src/a/b.c"));
+	assert_false(glob_covers("src/a", "src"));
+	assert_false(glob_covers("src", "srcs/a"));
+	assert_false(glob_covers("*.c", "src/a/b.c"));
+	assert_false(glob_covers("src", ""));
+	memset(deep, 'a', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = '\0';
+	assert_false(glob_covers("*", deep));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(matches), cmocka_unit_test(refusals),
-		cmocka_unit_test(limits),  cmocka_unit_test(is_pattern),
-		cmocka_unit_test(below),   cmocka_unit_test(catastrophic),
+		cmocka_unit_test(matches),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(is_pattern),
+		cmocka_unit_test(below),
+		cmocka_unit_test(catastrophic),
+		cmocka_unit_test(what_lies_in_it_is_covered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
