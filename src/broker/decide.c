@@ -159,3 +159,19 @@ void decide_shell(struct decision *decision, struct arena *arena, struct parser 
 	read_texts(decision, parser);
 	verdict_make(&decision->classify, &decision->judging, &decision->verdicts);
 }
+
+void decide_as_gate(struct decision *decision)
+{
+	const struct policy *policy = decision->judging.policy;
+	const struct verdict allowed = {
+		WANTED_ALLOWS, rule_builtin(RULE_RUN_ALLOWED),
+		"no rule of the policy speaks of requests: the wall decides"
+	};
+
+	if (!policy || ruling_decides(policy))
+		return;
+	for (size_t i = 0; decision->verdicts.rows && i < decision->classify.wanted_count; i++)
+		decision->verdicts.rows[i] = allowed;
+	decision->verdicts.whole = allowed;
+	decision->verdicts.request = decision->classify.wanted_count;
+}

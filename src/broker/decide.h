@@ -48,3 +48,9 @@ void decide_argv(struct decision *decision, struct arena *arena, struct parser *
 		 const struct decide_place *place, const char *const *argv, size_t argc);
 void decide_shell(struct decision *decision, struct arena *arena, struct parser *parser,
 		  const struct decide_place *place, const char *text, size_t length);
+
+/*
+ * Makes of a decision what a start makes of it: where no rule of the policy speaks of requests,
+ * the gate looks at none (broker/gate.h), and the wall alone decides.
+ */
+void decide_as_gate(struct decision *decision);

@@ -646,7 +646,7 @@ static int fill_policy(struct maker *maker)
 		result = check_strict(maker);
 	if (result == 0 && effective->binding)
 		result = add_rulings(maker);
-	if (result == 0 && effective->binding)
+	if (result == 0 && effective->binding && !maker->request->only_decides)
 		result = binding_check_place(effective->binding, policy, arena, maker->error);
 	return result == 0 ? add_environment(maker) : result;
 }

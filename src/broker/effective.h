@@ -62,6 +62,7 @@ struct request {
 	bool input;	      /* --stdin */
 	bool unrecorded;      /* --no-trace */
 	bool tty;	      /* --tty */
+	bool only_decides;    /* nothing will run: a policy may lie where a task could write */
 	const char *widening; /* the first flag that widens, NULL where there is none */
 	struct policy_listener listeners[POLICY_LIMIT_LISTENERS]; /* verify's */
 	size_t listener_count;

@@ -5,11 +5,14 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "broker/decide.h"
+#include "cli/decision_text.h"
 #include "cli/explain_host.h"
+#include "cli/explain_path.h"
 #include "cli/request.h"
 #include "plan/explain.h"
 
-enum { OPTION_JSON = OPTION_OWN, OPTION_HOST, OPTION_URL };
+enum { OPTION_JSON = OPTION_OWN, OPTION_HOST, OPTION_URL, OPTION_PATH };
 
 static const struct option options[] = {
 #define REQUEST_OPTION REQUEST_ROW
@@ -19,6 +22,8 @@ static const struct option options[] = {
 	  OPTION_HOST },
 	{ "--url", "URL", "the same of http:// or https://, asked for by GET", false, false,
 	  OPTION_URL },
+	{ "--path", "PATH", "tell what a task may do with this path, and why", false, false,
+	  OPTION_PATH },
 	{ "--json", NULL, "print JSON", false, false, OPTION_JSON },
 };
 
@@ -26,6 +31,7 @@ struct explaining {
 	struct request request;
 	struct arena *arena;
 	struct explain_target target;
+	const char *path;
 	bool json;
 };
 
@@ -40,6 +46,9 @@ static int take(void *context, const struct option *option, const char *value, s
 	case OPTION_HOST:
 		explaining->target.host = value;
 		return 0;
+	case OPTION_PATH:
+		explaining->path = value;
+		return 0;
 	case OPTION_URL:
 		explaining->target.url = value;
 		return 0;
@@ -47,8 +56,36 @@ static int take(void *context, const struct option *option, const char *value, s
 	return request_take(&explaining->request, explaining->arena, option, value, error);
 }
 
-static void print_json(const struct effective *effective, const struct explanation *explanation,
+/* What the gate would make of the command; NULL where none is given. */
+static const struct decision *decide(struct explaining *explaining,
+				     const struct effective *effective, char **argv, size_t argc)
+{
+	const struct decide_place place = { .host = &effective->host,
+					    .cwd = effective->policy.cwd,
+					    .policy = &effective->policy };
+	struct parser CLEANUP_PARSER parser = PARSER_NONE;
+	struct decision *decision = argc ? arena_allocate(explaining->arena, sizeof(*decision)) :
+					   NULL;
+
+	if (!decision)
+		return NULL;
+	decide_argv(decision, explaining->arena, &parser, &place, (const char *const *)argv, argc);
+	decide_as_gate(decision);
+	return decision;
+}
+
+static void print_text(const struct explanation *explanation, const struct decision *decision,
 		       struct buffer *buffer)
+{
+	explain_print(explanation, buffer);
+	if (!decision)
+		return;
+	buffer_text(buffer, "\nwhat becomes of the command?\n");
+	decision_print(decision, buffer);
+}
+
+static void print_json(const struct effective *effective, const struct explanation *explanation,
+		       const struct decision *decision, struct buffer *buffer)
 {
 	struct json json;
 
@@ -57,13 +94,19 @@ static void print_json(const struct effective *effective, const struct explanati
 	json_unsigned(&json, "version", 1);
 	json_string(&json, "policy", effective->hash);
 	explain_json(explanation, &json);
+	if (decision) {
+		json_object(&json, "decision");
+		decision_json(decision, &json);
+		json_object_end(&json);
+	}
 	json_object_end(&json);
 	buffer_text(buffer, "\n");
 }
 
-static int explain(struct explaining *explaining, char **argv, struct buffer *text)
+static int explain(struct explaining *explaining, char **argv, int argc, struct buffer *text)
 {
 	struct effective CLEANUP_EFFECTIVE effective = EFFECTIVE_NONE;
+	const struct decision *decision;
 	struct explanation explanation;
 	struct explain_facts facts = { .argv = (const char *const *)argv };
 	struct error error = ERROR_NONE;
@@ -74,6 +117,13 @@ static int explain(struct explaining *explaining, char **argv, struct buffer *te
 	if (result == 0 && (explaining->target.host || explaining->target.url)) {
 		result = explain_host(&effective, &explaining->target, explaining->arena, text,
 				      &error);
+		if (result < 0)
+			complain(error.message);
+		return result < 0 ? 2 : result;
+	}
+	if (result == 0 && explaining->path) {
+		result = explain_path(&effective, explaining->path, explaining->json,
+				      explaining->arena, text, &error);
 		if (result < 0)
 			complain(error.message);
 		return result < 0 ? 2 : result;
@@ -95,10 +145,11 @@ static int explain(struct explaining *explaining, char **argv, struct buffer *te
 		complain(error.message);
 		return failure == EFFECTIVE_DENIED ? 1 : 125;
 	}
+	decision = decide(explaining, &effective, argv, (size_t)argc);
 	if (explaining->json)
-		print_json(&effective, &explanation, text);
+		print_json(&effective, &explanation, decision, text);
 	else
-		explain_print(&explanation, text);
+		print_text(&explanation, decision, text);
 	return 0;
 }
 
@@ -115,11 +166,13 @@ static int explain_verb(int argc, char **argv)
 		complain(error.message);
 		return 2;
 	}
-	if (explaining.target.host && explaining.target.url) {
-		complain("--host and --url exclude each other");
+	if ((explaining.target.host != NULL) + (explaining.target.url != NULL) +
+		    (explaining.path != NULL) >
+	    1) {
+		complain("--host, --url and --path exclude each other");
 		return 2;
 	}
-	status = explain(&explaining, argv + first, &text);
+	status = explain(&explaining, argv + first, argc - first, &text);
 	if (status <= 1 && (text.failed || fd_write_all(1, text.data, text.length) < 0)) {
 		complain("the explanation could not be printed");
 		return 125;
@@ -129,11 +182,12 @@ static int explain_verb(int argc, char **argv)
 
 const struct verb verb_explain = {
 	.name = "explain",
-	.synopsis = "[--host NAME:PORT | --url URL] [-- COMMAND [ARGUMENT...]]",
+	.synopsis = "[--host NAME:PORT | --url URL | --path PATH] [-- COMMAND [ARGUMENT...]]",
 	.summary = "Tell what a run could read, write, connect to and use up, and as whom.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
-	.exit_status = "0 printed; 1 a request was refused, or what --host asks about is denied; "
-		       "2 wrong use; 125 bawn itself failed",
+	.exit_status =
+		"0 printed; 1 a request was refused, or what --host or --path asks about is denied; "
+		"2 wrong use; 125 bawn itself failed",
 	.run = explain_verb,
 };

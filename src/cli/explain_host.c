@@ -15,17 +15,14 @@
 
 #define NS_PER_SECOND 1000000000u
 
-struct asking {
-	const struct explain_target *target;
-	struct host host;
-	struct egress_question question;
-	struct egress_answer answer;
-	struct arena *arena;
-};
+const char *explain_host_verdict(enum egress_verdict verdict)
+{
+	static const char *const words[EGRESS_VERDICT_COUNT] = {
+		[EGRESS_DENY] = "deny", [EGRESS_ASK] = "ask", [EGRESS_ALLOW] = "allow"
+	};
 
-static const char *const verdicts[EGRESS_VERDICT_COUNT] = {
-	[EGRESS_DENY] = "deny", [EGRESS_ASK] = "ask", [EGRESS_ALLOW] = "allow"
-};
+	return words[verdict];
+}
 
 static int wrong(struct error *error, const char *option, const char *value, const char *why)
 {
@@ -33,7 +30,7 @@ static int wrong(struct error *error, const char *option, const char *value, con
 }
 
 /* http://HOST[:PORT][/PATH], or https; the path of https is not seen, so it is not asked about. */
-static int take_url(struct asking *asking, struct error *error)
+static int take_url(struct explain_asking *asking, struct error *error)
 {
 	const char *url = asking->target->url, *why = "is empty";
 	bool is_http = strncmp(url, "http://", 7) == 0;
@@ -67,7 +64,7 @@ static int take_url(struct asking *asking, struct error *error)
 	return 0;
 }
 
-static int take_target(struct asking *asking, struct error *error)
+static int take_target(struct explain_asking *asking, struct error *error)
 {
 	const char *text = asking->target->host, *why = "is empty";
 
@@ -107,7 +104,7 @@ static void print_protocols(const struct egress_rule *rule, struct buffer *text)
 	buffer_text(text, "\n");
 }
 
-static void print_text(const struct asking *asking, const struct egress_policy *policy,
+static void print_text(const struct explain_asking *asking, const struct egress_policy *policy,
 		       struct buffer *text)
 {
 	static const char *const words[EGRESS_VERDICT_COUNT] = {
@@ -141,7 +138,7 @@ static void print_text(const struct asking *asking, const struct egress_policy *
 						   "special ones are not dialled");
 }
 
-static void print_json(const struct asking *asking, const struct effective *effective,
+static void print_json(const struct explain_asking *asking, const struct effective *effective,
 		       struct buffer *text)
 {
 	const struct egress_answer *answer = &asking->answer;
@@ -156,7 +153,7 @@ static void print_json(const struct asking *asking, const struct effective *effe
 		    effective->policy.egress.mode == EGRESS_NONE ? "none" : "policy");
 	json_string(&json, "host", asking->host.name);
 	json_unsigned(&json, "port", asking->question.port);
-	json_string(&json, "verdict", verdicts[answer->verdict]);
+	json_string(&json, "verdict", explain_host_verdict(answer->verdict));
 	json_array(&json, "needs");
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
 		if (answer->needs & facts[i].fact)
@@ -169,15 +166,24 @@ static void print_json(const struct asking *asking, const struct effective *effe
 	buffer_text(text, "\n");
 }
 
+int explain_host_decide(const struct egress_policy *policy, struct explain_asking *asking,
+			struct error *error)
+{
+	int result = take_target(asking, error);
+
+	if (result == 0)
+		egress_decide(policy, &asking->question, &asking->answer);
+	return result;
+}
+
 int explain_host(const struct effective *effective, const struct explain_target *target,
 		 struct arena *arena, struct buffer *text, struct error *error)
 {
-	struct asking asking = { .target = target, .arena = arena };
-	int result = take_target(&asking, error);
+	struct explain_asking asking = { .target = target, .arena = arena };
+	int result = explain_host_decide(&effective->policy.egress, &asking, error);
 
 	if (result < 0)
 		return result;
-	egress_decide(&effective->policy.egress, &asking.question, &asking.answer);
 	if (target->json)
 		print_json(&asking, effective, text);
 	else

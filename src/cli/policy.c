@@ -3,8 +3,9 @@
 #include "cli/verbs.h"
 
 static const struct verb *const subs[] = {
-	&verb_policy_check,	 &verb_policy_show,  &verb_policy_diff,	  &verb_policy_decide,
-	&verb_policy_exceptions, &verb_policy_adopt, &verb_policy_import, &verb_policy_schema,
+	&verb_policy_check,  &verb_policy_show,	  &verb_policy_diff,
+	&verb_policy_decide, &verb_policy_test,	  &verb_policy_exceptions,
+	&verb_policy_adopt,  &verb_policy_import, &verb_policy_schema,
 };
 
 static int policy_verb(int argc, char **argv)

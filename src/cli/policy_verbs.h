@@ -10,4 +10,5 @@ extern const struct verb verb_policy_diff;
 extern const struct verb verb_policy_schema;
 extern const struct verb verb_policy_import;
 extern const struct verb verb_policy_decide;
+extern const struct verb verb_policy_test;
 extern const struct verb verb_policy_exceptions;

@@ -695,6 +695,14 @@ static void explain_layers(struct maker *maker)
 	}
 }
 
+enum enforcement explain_row(const struct policy *policy, const struct plan *plan,
+			     const struct view_path *row)
+{
+	const struct maker maker = { .policy = policy, .plan = plan };
+
+	return state_of_row(&maker, row) == ROW_EXACT ? ENFORCEMENT_EXACT : ENFORCEMENT_POLLED;
+}
+
 int explain_build(const struct policy *policy, const struct plan *plan,
 		  const struct explain_facts *facts, struct arena *arena,
 		  struct explanation *ret_explanation, struct error *error)

@@ -21,6 +21,7 @@ struct json;
 struct limit_facts;
 struct plan;
 struct policy;
+struct view_path;
 
 enum explain_question {
 	EXPLAIN_COMMAND,
@@ -68,6 +69,10 @@ struct explain_facts {
 int explain_build(const struct policy *policy, const struct plan *plan,
 		  const struct explain_facts *facts, struct arena *arena,
 		  struct explanation *ret_explanation, struct error *error);
+
+/* How well a row of the view is in force: a name in a directory of the host's is watched. */
+enum enforcement explain_row(const struct policy *policy, const struct plan *plan,
+			     const struct view_path *row);
 
 void explain_print(const struct explanation *explanation, struct buffer *buffer);
 /* The answers by question, as members of an object that is open. */

@@ -369,7 +369,7 @@ int document_read(const struct outline *outline, const struct document_facts *fa
 static bool is_lockable(enum document_key key)
 {
 	static const enum document_key not [] = { DOCUMENT_VERSION, DOCUMENT_NAME, DOCUMENT_PRESET,
-						  DOCUMENT_LOCK };
+						  DOCUMENT_LOCK, DOCUMENT_TESTS };
 
 	for (size_t i = 0; i < sizeof(not ) / sizeof(not [0]); i++)
 		if (not [i] == key)
@@ -458,6 +458,14 @@ const struct document_statement *document_find(const struct document *document,
 	for (size_t i = document->count; i-- > 0;)
 		if (document->statements[i].key == key)
 			return &document->statements[i];
+	return NULL;
+}
+
+const char *document_detail(const struct document_statement *statement, const char *field)
+{
+	for (size_t i = 0; i < statement->detail_count; i++)
+		if (strcmp(statement->details[i].field, field) == 0)
+			return statement->details[i].text;
 	return NULL;
 }
 

@@ -61,6 +61,7 @@ enum document_shape {
 	DOCUMENT_SHAPE_CREDENTIAL,
 	DOCUMENT_SHAPE_TARGET,
 	DOCUMENT_SHAPE_EXCEPTION,
+	DOCUMENT_SHAPE_TEST,
 	DOCUMENT_SHAPES,
 };
 
@@ -110,6 +111,9 @@ struct document_facts {
 int document_read(const struct outline *outline, const struct document_facts *facts,
 		  struct arena *arena, struct document *ret_document,
 		  struct document_faults *faults);
+
+/* The value of the rule's first field of that name; NULL where it has none. */
+const char *document_detail(const struct document_statement *statement, const char *field);
 
 /* What a run would need for the statement and this build lacks; NULL where nothing is. */
 const char *document_missing(const struct document_statement *statement, struct arena *arena);

@@ -5,17 +5,9 @@
 
 #include <string.h>
 
-static const char *detail(const struct document_statement *rule, const char *field)
-{
-	for (size_t i = 0; i < rule->detail_count; i++)
-		if (strcmp(rule->details[i].field, field) == 0)
-			return rule->details[i].text;
-	return NULL;
-}
-
 static void check_exception(struct document_reading *reading, const struct document_statement *rule)
 {
-	const char *digest = detail(rule, "sha256");
+	const char *digest = document_detail(rule, "sha256");
 
 	if (memchr(rule->text, '*', strcspn(rule->text, " \t")))
 		document_fault(reading, rule->rule.line, rule->column,
@@ -29,6 +21,26 @@ static void check_exception(struct document_reading *reading, const struct docum
 			       "sha256 %.80s: 64 digits of sha256sum, in small letters", digest);
 }
 
+/* What is tested is one thing; a path can be asked about by what is done with it. */
+static void check_test(struct document_reading *reading, const struct document_statement *rule)
+{
+	static const char *const subjects[] = { "command", "argv", "host", "url", "path" };
+	bool has_path = document_detail(rule, "path");
+	size_t count = 0;
+
+	for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++)
+		count += document_detail(rule, subjects[i]) != NULL;
+	if (count != 1)
+		document_fault(reading, rule->rule.line, rule->column,
+			       "a rule of tests has one of: command, argv, host, url, path");
+	else if (document_detail(rule, "access") && !has_path)
+		document_fault(reading, rule->rule.line, rule->column,
+			       "tests: access says what is done with a path, and there is none");
+	else if (has_path && strcmp(rule->text, "ask") == 0)
+		document_fault(reading, rule->rule.line, rule->column,
+			       "tests: nobody is asked about a path: it is there or not");
+}
+
 void document_check_decisions(struct document_reading *reading)
 {
 	const struct document *document = reading->document;
@@ -38,8 +50,10 @@ void document_check_decisions(struct document_reading *reading)
 
 		if (rule->key == DOCUMENT_EXCEPTIONS)
 			check_exception(reading, rule);
-		if (rule->key == DOCUMENT_TARGETS && !detail(rule, "hosts") &&
-		    !detail(rule, "paths"))
+		if (rule->key == DOCUMENT_TESTS)
+			check_test(reading, rule);
+		if (rule->key == DOCUMENT_TARGETS && !document_detail(rule, "hosts") &&
+		    !document_detail(rule, "paths"))
 			document_fault(
 				reading, rule->rule.line, rule->column,
 				"unreachable: approvals.targets %.200s has neither hosts nor "

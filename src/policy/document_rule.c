@@ -103,6 +103,20 @@ static const struct document_field exception_fields[] = {
 	{ "id", VALUE_ID, false, false, "", "what explanations call the rule" },
 };
 
+static const struct document_field test_fields[] = {
+	{ "verdict", VALUE_WORD, false, true, "allow ask deny", "what has to become of it" },
+	{ "command", VALUE_TEXT, false, false, "", "a text that a shell would get" },
+	{ "argv", VALUE_TEXT, true, false, "", "the words of a command" },
+	{ "host", VALUE_TEXT, false, false, "", "NAME:PORT that is connected to" },
+	{ "url", VALUE_TEXT, false, false, "", "what is asked for by GET: http:// or https://" },
+	{ "path", VALUE_TEXT, false, false, "",
+	  "from / or ~/ on, or below the directory that the test is made in" },
+	{ "access", VALUE_WORD, false, false, "read write",
+	  "what is done with the path; default: read" },
+	{ "rule", VALUE_TEXT, false, false, "", "the id of the rule that has to decide" },
+	COMMON,
+};
+
 static const struct {
 	enum document_value item;
 	struct document_fields fields;
@@ -120,6 +134,7 @@ static const struct {
 	[DOCUMENT_SHAPE_CREDENTIAL] = { VALUE_TEXT, { ROWS(credential_fields), false } },
 	[DOCUMENT_SHAPE_TARGET] = { VALUE_TEXT, { ROWS(target_fields), false } },
 	[DOCUMENT_SHAPE_EXCEPTION] = { VALUE_TEXT, { ROWS(exception_fields), false } },
+	[DOCUMENT_SHAPE_TEST] = { VALUE_WORD, { ROWS(test_fields), false } },
 #undef ROWS
 };
 
@@ -420,14 +435,6 @@ static bool hides(const struct document_statement *by, const struct document_sta
 	return by->text[0] == '/' && name_covers(by->text, rule->text);
 }
 
-static const char *detail(const struct document_statement *rule, const char *field)
-{
-	for (size_t i = 0; i < rule->detail_count; i++)
-		if (strcmp(rule->details[i].field, field) == 0)
-			return rule->details[i].text;
-	return NULL;
-}
-
 static bool names_host(const struct document_statement *by, const struct document_statement *rule)
 {
 	return document_host_covers(by->text, rule->text);
@@ -442,7 +449,7 @@ static bool names_more_hosts(const struct document_statement *by,
 	if (strcmp(by->text, rule->text) == 0 || !document_host_covers(by->text, rule->text))
 		return false;
 	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
-		const char *said = detail(rule, more[i]);
+		const char *said = document_detail(rule, more[i]);
 
 		/* the port that `by` has, which says nothing of ports */
 		if (said && strcmp(said, "443") != 0)
@@ -604,7 +611,7 @@ static void check_network(struct document_reading *reading, const struct documen
 /* A window of time that is over before it opens. */
 static void check_window(struct document_reading *reading, const struct document_statement *rule)
 {
-	const char *from = detail(rule, "from"), *until = detail(rule, "until");
+	const char *from = document_detail(rule, "from"), *until = document_detail(rule, "until");
 
 	if (from && until && strcmp(from, until) > 0)
 		document_fault(reading, rule->rule.line, rule->column,

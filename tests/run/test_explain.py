@@ -3,15 +3,20 @@ import json
 import os
 import subprocess
 
+import jsonschema
 import pytest
 
-from boxed import BAWN, IS_ROOT, listing, place
+from boxed import BAWN, IS_ROOT, ROOT, listing, place
 
 __all__ = ["place"]
 
 QUESTIONS = ["what runs?", "what can it read?", "what can it write?", "what can it connect to?",
              "with whose identity does it act?", "can the whole be reconstructed and taken over?",
              "what can it use up?", "which layers hold it?"]
+
+
+PATH_SCHEMA = jsonschema.Draft202012Validator(
+    json.loads((ROOT / "docs" / "schema" / "path.schema.json").read_text()))
 
 
 def verb(place, *arguments, env=None):
@@ -35,7 +40,7 @@ def test_text(place):
     ran = verb(place, "--", "make", "test")
     assert ran.returncode == 0 and ran.stderr == ""
     titles = [line for line in ran.stdout.splitlines() if line and line[0] != " "]
-    assert titles == QUESTIONS
+    assert titles == [*QUESTIONS, "what becomes of the command?", "allow"]
     assert str(place.work) in ran.stdout
     assert '[built-in "workspace.write"]' in " ".join(ran.stdout.split())
 
@@ -80,6 +85,104 @@ def test_the_command(place):
     assert holds(answers(place, "--", "./x")["command"], "inferred", f"below {place.work}")
     hidden = answers(place, "--hide", "/usr/bin/env", "--", "/usr/bin/env")
     assert holds(hidden["command"], "inferred", "hidden")
+
+
+def policy(place, text):
+    path = place.base / "policy.yaml"
+    path.write_text("version: 1\n" + text)
+    path.chmod(0o600)
+    return ["--policy", path]
+
+
+def test_what_becomes_of_the_command(place):
+    """The gate's own answer: where no rule speaks of requests it looks at none."""
+    said = answers(place, "--", "sh", "-c", "sudo ls; git push")["decision"]
+    assert said["verdict"] == "allow" and said["request"] is None
+    assert ["git", "push"] in said["segments"]
+    rules = policy(place, "approvals: {ask: [external-writes]}\n")
+    said = answers(place, *rules, "--", "sh", "-c", "ls && git push")["decision"]
+    asked = said["requests"][said["request"]]
+    assert said["verdict"] == "ask" and asked["verb"] == "external.write"
+    assert said["rule"]["id"] == "approvals.ask" and said["rule"]["line"] == 2
+    ran = place.run(*rules, "--", "sh", "-c", "ls && git push")
+    assert ran.status == 126, ran
+    assert "decision" not in answers(place)
+
+
+def ask(place, path, *options):
+    ran = verb(place, *options, "--json", "--path", path)
+    said = json.loads(ran.stdout)
+    PATH_SCHEMA.validate(said)
+    assert ran.returncode == (0 if said["read"] or said["write"] else 1)
+    return said
+
+
+def tries(place, options, paths):
+    """{path: (what it could be read as, whether it could be written)}, tried in one box."""
+    script = '''for path; do
+  read=-; [ -d "$path" ] && read=directory || { cat "$path" >/dev/null 2>&1 && read=file; }
+  write=no
+  if [ -d "$path" ]; then mkdir "$path/.try" 2>/dev/null && write=yes && rmdir "$path/.try"
+  elif [ -e "$path" ]; then (: >>"$path") 2>/dev/null && write=yes
+  else (: >"$path") 2>/dev/null && write=yes && rm -f "$path"; fi
+  echo "$read $write $path"
+done'''
+    ran = place.run(*options, "--", "sh", "-c", script, "sh", *paths)
+    assert ran.status == 0, ran
+    rows = [line.split(" ", 2) for line in ran.out.splitlines()]
+    return {path: (read, write == "yes") for read, write, path in rows}
+
+
+@pytest.mark.parametrize("options", [[], ["--read-only"], ["--stage"], ["--ephemeral"]])
+def test_a_path_is_what_a_task_finds(place, options):
+    """Each answer is tried in a box: links, "..", what is not there yet, what is anybody's."""
+    work = place.work
+    (work / "kept").write_text("x")
+    (work / "secret").write_text("x")
+    (work / "folder").mkdir()
+    (work / "folder" / "deep").write_text("x")
+    for name, target in (("in", "folder/deep"), ("out", "/etc/shadow"), ("up", "../../etc/passwd"),
+                         ("loop", "loop"), ("masked", "secret"), ("host", "/var/log"),
+                         ("by", "folder/../kept"), ("usr", "/bin/sh"), ("none", "gone")):
+        (work / name).symlink_to(target)
+    (work / "modes").write_text("x")
+    (work / "modes").chmod(0o400)
+    subprocess.run(["git", "init", "-q"], cwd=work, check=True)
+    options = [*options, "--hide", "secret", "--protect", "kept"]
+    paths = ["kept", "secret", "masked", "folder", "folder/deep", "folder/new", "in", "out", "by",
+             "usr", "host", "none", "modes", ".git/config", ".git/new", "new", ".",
+             "/etc/passwd", "/etc/shadow", "/etc", "/usr/bin/env", "/bin", "/usr/bin/new", "/new",
+             "/tmp", "/tmp/new", "/var/tmp/new", "/dev/null", "/dev/new", "/proc/self/comm",
+             "/proc/modules", "/run/bawn/policy.txt", "/run/bawn/new", "/var/log", "/sys/kernel",
+             "/usr/../etc/passwd", f"{work}/folder/../kept"]
+    found = tries(place, options, paths)
+    for path in paths:
+        said = ask(place, path, *options)
+        read, write = found[path]
+        assert said["write"] == write, (path, said, found[path])
+        if said["presence"] == "there":
+            assert said["read"] == (read != "-"), (path, said, found[path])
+        if said["presence"] == "not there":
+            assert read == "-", (path, said, found[path])
+    with pytest.raises(json.JSONDecodeError):
+        ask(place, "loop", *options)
+
+
+def test_a_path_names_rule_and_links(place):
+    (place.work / "secret").write_text("x")
+    (place.work / "to").symlink_to("secret")
+    rules = policy(place, "filesystem: {hide: [{name: secret, id: no-secret}]}\n")
+    said = ask(place, "to", *rules)
+    assert said["rule"] == {"id": "no-secret", "file": str(rules[1]), "line": 2}
+    assert said["links"] == [f"{place.work}/to -> secret"] and said["way"] == "hidden"
+    assert ask(place, "~/.ssh/id_rsa")["way"] == "private"
+    assert ask(place, "/etc/shadow")["rule"]["id"] == "system.absent"
+    ran = verb(place, *rules, "--path", "to")
+    assert ran.returncode == 1 and '  hidden: the box has nothing' in ran.stdout, ran
+    assert '"no-secret"' in ran.stdout
+    for wrong in ("", "x" * 5000):
+        assert verb(place, "--path", wrong).returncode == 2
+    assert verb(place, "--path", "x", "--host", "a:1").returncode == 2
 
 
 def test_variables_that_are_not_passed_are_named(place):

@@ -100,6 +100,12 @@ devices: [/dev/kvm]
 kernel: {nested-userns: false, ptrace: true}
 trace: {record: true, record-reads: false}
 exceptions: [{command: git push, owner: me, reason: releases, expires: 2026-12-31}]
+tests:
+  - {command: git push, verdict: allow}
+  - {argv: [git, push], verdict: ask, rule: x, id: t, reason: why}
+  - {host: "a.b:443", verdict: deny}
+  - {url: "https://a.b/", verdict: deny}
+  - {path: src, access: write, verdict: allow}
 """)
     ran = check(folder, "--json", "policy.yaml")
     assert ran.returncode == 0, ran
