@@ -1,9 +1,9 @@
 #include "net/dialer.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "ipc/message.h"
 #include "net/dialer_internal.h"
+#include "net/moment.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -109,7 +109,7 @@ static void ask_rules(const struct dialer *dialer, const struct dial *dial,
 	*question = (struct egress_question){
 		.host = &dial->host,
 		.port = dial->port,
-		.wall_s = clock_wall_ns() / 1000000000,
+		.wall_s = dialer->wall_s,
 	};
 	egress_decide(dialer->policy, question, answer);
 }
@@ -325,13 +325,21 @@ static int expire(struct dialer *dialer, uint64_t now_ns, int *ret_timeout_ms)
 	return 0;
 }
 
+static uint64_t look_at_clock(struct dialer *dialer)
+{
+	struct moment moment = moment_now();
+
+	dialer->wall_s = moment.wall_s;
+	return moment.now_ns;
+}
+
 static int loop(struct dialer *dialer)
 {
 	struct epoll_event events[LIMIT_EVENTS];
 
 	for (;;) {
 		int timeout_ms = -1;
-		int result = expire(dialer, clock_monotonic_ns(), &timeout_ms);
+		int result = expire(dialer, look_at_clock(dialer), &timeout_ms);
 		uint64_t now_ns;
 		int count;
 
@@ -340,7 +348,7 @@ static int loop(struct dialer *dialer)
 		count = epoll_wait(dialer->epoll_fd, events, LIMIT_EVENTS, timeout_ms);
 		if (count < 0 && errno != EINTR)
 			return -errno;
-		now_ns = clock_monotonic_ns();
+		now_ns = look_at_clock(dialer);
 		for (int i = 0; i < count; i++) {
 			result = take_event(dialer, &events[i], now_ns);
 			if (result < 0)

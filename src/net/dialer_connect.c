@@ -68,9 +68,11 @@ static void try_next(struct dialer *dialer, struct dial *dial, unsigned index, u
 	while (dial->next < dial->lookup.address_count && attempt->fd < 0) {
 		const struct address *address = &dial->lookup.addresses[dial->next++];
 		int fd = socket_connect(SOCK_STREAM, address, dial->port);
-		int result = fd;
+		int result = fd < 0 ? fd : socket_settled(fd, address, dial->port);
+		bool is_settled = result == 0;
 
-		if (fd >= 0)
+		/* what is near has answered by now, and need not be waited for */
+		if (result == -EINPROGRESS)
 			result = socket_watch(dialer->epoll_fd, fd, SOCKET_WRITE,
 					      dial_tag(dialer, dial) + DIAL_ATTEMPT_FIRST + index);
 		if (result < 0) {
@@ -78,7 +80,7 @@ static void try_next(struct dialer *dialer, struct dial *dial, unsigned index, u
 			note_failure(dial, address, outcome_of(result));
 			continue;
 		}
-		*attempt = (struct dial_attempt){ fd, now_ns, *address };
+		*attempt = (struct dial_attempt){ fd, is_settled, now_ns, *address };
 		dial->stagger_ns = now_ns + DIALER_STAGGER_NS;
 	}
 }
@@ -98,11 +100,28 @@ static void give_up(struct dial *dial, struct dial_attempt *attempt, enum egress
 	fd_close(&attempt->fd);
 }
 
+/*
+ * The epoll keeps what is registered as long as anybody has it open, and the proxy will: taken out
+ * before it is handed over, or it would wake us as long as the task's connection lives.
+ */
+static int hand_over(struct dialer *dialer, struct dial *dial, struct dial_attempt *attempt,
+		     uint64_t now_ns)
+{
+	int result = attempt->is_settled ? 0 : socket_unwatch(dialer->epoll_fd, attempt->fd);
+
+	if (result < 0)
+		return result;
+	return dial_finish(dialer, dial, EGRESS_DONE, &attempt->address, attempt->fd, now_ns);
+}
+
 /* Goes on with what is left, or ends. */
 static int go_on(struct dialer *dialer, struct dial *dial, uint64_t now_ns)
 {
 	if (!is_trying(dial))
 		try_beside(dialer, dial, now_ns);
+	for (unsigned i = 0; i < DIALER_LIMIT_ATTEMPTS; i++)
+		if (dial->attempts[i].fd >= 0 && dial->attempts[i].is_settled)
+			return hand_over(dialer, dial, &dial->attempts[i], now_ns);
 	if (is_trying(dial))
 		return 0;
 	return dial_finish(dialer, dial, dial->failure, &dial->last, -1, now_ns);
@@ -126,10 +145,7 @@ int dial_attempt_event(struct dialer *dialer, struct dial *dial, unsigned index,
 		return 0;
 	error = socket_error(attempt->fd);
 	if (error == 0)
-		error = socket_no_delay(attempt->fd);
-	if (error == 0)
-		return dial_finish(dialer, dial, EGRESS_DONE, &attempt->address, attempt->fd,
-				   now_ns);
+		return hand_over(dialer, dial, attempt, now_ns);
 	give_up(dial, attempt, outcome_of(error));
 	/* the place is free: the next address has it at once */
 	try_next(dialer, dial, index, now_ns);

@@ -10,7 +10,8 @@ enum dial_state { DIAL_FREE, DIAL_RESOLVES, DIAL_CONNECTS };
 enum { DIAL_ATTEMPT_FIRST = RESOLVER_SOURCES };
 
 struct dial_attempt {
-	int fd; /* -1: none */
+	int fd;		 /* -1: none */
+	bool is_settled; /* connected at once, and not in the epoll */
 	uint64_t begun_ns;
 	struct address address;
 };
@@ -32,6 +33,7 @@ struct dial {
 
 struct dialer {
 	int peer_fd, supervisor_fd, epoll_fd;
+	uint64_t wall_s; /* of this turn */
 	const struct egress_policy *policy;
 	const struct egress_order *order;
 	struct resolver resolver;

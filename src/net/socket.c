@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -53,11 +52,14 @@ int socket_error(int fd)
 	return -error;
 }
 
-int socket_no_delay(int fd)
+int socket_settled(int fd, const struct address *address, uint16_t port)
 {
-	const int yes = 1;
+	union socket_address to;
+	socklen_t length = fill(&to, address, port);
 
-	return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) < 0 ? -errno : 0;
+	if (connect(fd, &to.any, length) == 0 || errno == EISCONN)
+		return 0;
+	return errno == EALREADY ? -EINPROGRESS : -errno;
 }
 
 static int control(int epoll_fd, int operation, int fd, enum socket_event event, uint64_t data)
@@ -76,4 +78,9 @@ int socket_watch(int epoll_fd, int fd, enum socket_event event, uint64_t data)
 int socket_rewatch(int epoll_fd, int fd, enum socket_event event, uint64_t data)
 {
 	return control(epoll_fd, EPOLL_CTL_MOD, fd, event, data);
+}
+
+int socket_unwatch(int epoll_fd, int fd)
+{
+	return epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL) < 0 ? -errno : 0;
 }

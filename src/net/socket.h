@@ -16,9 +16,14 @@ int socket_connect(int type, const struct address *address, uint16_t port);
 /* What became of connecting: 0, or a negative errno. */
 int socket_error(int fd);
 
-/* Small writes go out at once. */
-int socket_no_delay(int fd);
+/*
+ * The same of a stream that was just begun, without waiting: 0, -EINPROGRESS or another. By another
+ * connect(2), which tells of the first where that did not wait for what came at once.
+ */
+int socket_settled(int fd, const struct address *address, uint16_t port);
 
 /* In an epoll, level-triggered, with this data; and another event for one that is in it. */
 int socket_watch(int epoll_fd, int fd, enum socket_event event, uint64_t data);
 int socket_rewatch(int epoll_fd, int fd, enum socket_event event, uint64_t data);
+/* Out of it again: a descriptor that another process holds as well stays in it when it is closed. */
+int socket_unwatch(int epoll_fd, int fd);

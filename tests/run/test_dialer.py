@@ -228,7 +228,6 @@ def test_a_name_is_dialled():
         dialer.ask("a.example", number=7)
         number, outcome, address, connected = dialer.answer()
         assert (number, outcome, address) == (7, DONE, ONE)
-        assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert not os.get_blocking(connected.fileno())
         assert connected.getpeername() == (ONE, 443)
         assert dialer.tried() == (7, DONE, 443, [ONE], 1, "a.example")
@@ -241,6 +240,46 @@ def test_a_name_is_dialled():
                for fd in os.listdir(f"/proc/{dialer.process.pid}/fd")} \
             if os.geteuid() == 0 else set()
         assert len([fd for fd in fds if fd.startswith("socket:")]) in (0, 2)
+
+
+def spent_ns(process):
+    with open(f"/proc/{process.pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
+@alone(ONE, OTHER)
+def test_what_was_handed_over_wakes_nobody():
+    """The proxy holds the connection, which stays writable: the dialer must not hear of that."""
+    upstreams = [Upstream(ONE), Upstream(OTHER)]
+    with Dialer(order(f"allow,{ONE},443", f"allow,{OTHER},443")) as dialer:
+        held = []
+        for number in range(1, 9):
+            dialer.ask((ONE, OTHER)[number % 2], number=number)
+            held.append(dialer.answer()[3])
+            assert held[-1]
+        before, end = spent_ns(dialer.process), time.monotonic() + 0.3
+        while time.monotonic() < end:
+            time.sleep(0.02)
+            assert spent_ns(dialer.process) - before < 20e6
+        assert sum(upstream.count() for upstream in upstreams) == 8
+
+
+@alone(ONE)
+def test_what_answers_later_wakes_nobody_either():
+    """The same where the connection was waited for: a full backlog drops the first packet."""
+    listener = socket.create_server((ONE, 443), backlog=0)
+    ahead = socket.create_connection((ONE, 443))
+    with Dialer(order(f"allow,{ONE},443")) as dialer:
+        dialer.ask(ONE)
+        assert not select.select([dialer.peer], [], [], 0.1)[0]
+        listener.accept()[0].close()
+        ahead.close()
+        number, outcome, _, held = dialer.answer()
+        assert (number, outcome) == (1, DONE) and held
+        before, end = spent_ns(dialer.process), time.monotonic() + 0.3
+        while time.monotonic() < end:
+            time.sleep(0.02)
+            assert spent_ns(dialer.process) - before < 20e6
 
 
 @alone(ONE)

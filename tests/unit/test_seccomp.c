@@ -543,8 +543,7 @@ static const struct role_row role_rows[] = {
 	{ SECCOMP_VARIANT_DIALER, "socket", { AF_UNIX, SOCK_STREAM, 0 }, KILL },
 	{ SECCOMP_VARIANT_DIALER, "socket", { AF_NETLINK, SOCK_RAW, 0 }, KILL },
 	{ SECCOMP_VARIANT_DIALER, "connect", { 0 }, ALLOW },
-	{ SECCOMP_VARIANT_DIALER, "setsockopt", { 3, IPPROTO_TCP, 1 }, ALLOW },
-	{ SECCOMP_VARIANT_DIALER, "setsockopt", { 3, IPPROTO_TCP, 31 }, KILL }, /* TCP_ULP */
+	{ SECCOMP_VARIANT_DIALER, "setsockopt", { 3, IPPROTO_TCP, 1 }, KILL }, /* TCP_NODELAY */
 	{ SECCOMP_VARIANT_DIALER, "setsockopt", { 3, SOL_SOCKET, 1 }, KILL },
 	{ SECCOMP_VARIANT_DIALER, "getsockopt", { 3, SOL_SOCKET, SO_ERROR }, ALLOW },
 	{ SECCOMP_VARIANT_DIALER, "getsockopt", { 3, SOL_SOCKET, SO_PEERCRED }, KILL },
