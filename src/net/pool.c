@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Free chunks that keep their pages: as many as are in use at once when nobody is slow. */
+/* Free chunks that keep their pages for good: as many as a few connections use. */
 #define WARM_CHUNKS 16u
 #define PAGE_BYTES 4096u
 
@@ -31,6 +31,10 @@ struct chunk *pool_take(struct pool *pool)
 		chunk = &pool->chunks[pool->unused++];
 	else
 		return NULL;
+	if (pool->least > pool->free_count)
+		pool->least = pool->free_count;
+	if (pool->cold > pool->free_count)
+		pool->cold = pool->free_count;
 	chunk->start = chunk->end = 0;
 	return chunk;
 }
@@ -48,10 +52,21 @@ void pool_give(struct pool *pool, struct chunk **chunk)
 {
 	if (*chunk == NULL)
 		return;
-	if (pool->free_count >= WARM_CHUNKS)
-		cool(*chunk);
 	pool->free[pool->free_count++] = (uint16_t)(*chunk - pool->chunks);
 	*chunk = NULL;
+}
+
+bool pool_is_warm(const struct pool *pool)
+{
+	return pool->free_count > pool->cold + WARM_CHUNKS;
+}
+
+void pool_rest(struct pool *pool)
+{
+	/* the last given back is the first taken: the lowest ones rest for the longest time */
+	while (pool->cold + WARM_CHUNKS < pool->least)
+		cool(&pool->chunks[pool->free[pool->cold++]]);
+	pool->least = pool->free_count;
 }
 
 void chunk_skip(struct chunk *chunk, size_t length)

@@ -2,8 +2,10 @@
  * Memory of the proxy: chunks of one size from one mapping, taken once at the start.
  *
  * A chunk holds bytes that have come and cannot go on yet. Which are free is noted outside of them,
- * so that a page that was never used stays one that does not exist; of those that are given back
- * only the first few keep their pages. No allocation happens afterwards: when all are in use,
+ * so that a page that was never used stays one that does not exist. Those that are given back keep
+ * their pages as long as they are taken again soon, since a page costs more than a request; what a
+ * burst leaves is given to the kernel by pool_rest(), but for a few.
+ * No allocation happens afterwards: when all are in use,
  * pool_take() gives NULL, and whoever wanted one ends its connection.
  */
 #pragma once
@@ -26,6 +28,8 @@ struct pool {
 	struct chunk *chunks;
 	uint16_t *free; /* a stack of indices: the last given back is the first taken */
 	uint32_t free_count, unused; /* unused: the first index that was never taken */
+	uint32_t cold;		     /* of the free ones, from the bottom: those without pages */
+	uint32_t least; /* free ones since the last rest: what lies below was not needed */
 };
 
 /* -ENOMEM. The mapping is the process's for its life. */
@@ -35,6 +39,12 @@ struct chunk *pool_take(struct pool *pool);
 
 /* Accepts NULL; sets *chunk to NULL. */
 void pool_give(struct pool *pool, struct chunk **chunk);
+
+/* Whether there is something to rest from. */
+bool pool_is_warm(const struct pool *pool);
+
+/* Gives the pages of what was not needed since the last time back; called now and then. */
+void pool_rest(struct pool *pool);
 
 static inline size_t chunk_length(const struct chunk *chunk)
 {

@@ -1,11 +1,11 @@
 #include "net/proxy.h"
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "ipc/message.h"
 #include "ipc/role.h"
+#include "net/moment.h"
 #include "net/proxy_internal.h"
 
 #include <errno.h>
@@ -267,7 +267,6 @@ static void take_in(struct proxy *proxy, int fd, const struct sockaddr_storage *
 	struct connection *connection = connection_new(proxy);
 	struct sockaddr_storage local = { 0 };
 	socklen_t length = sizeof(local);
-	int one = 1;
 
 	if (connection == NULL) {
 		refuse_accepted(proxy, fd);
@@ -282,8 +281,6 @@ static void take_in(struct proxy *proxy, int fd, const struct sockaddr_storage *
 		return;
 	}
 	address_of(&local, &connection->local, &connection->local_port);
-	if (connection->local.family != ADDRESS_NONE)
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	connection_open(proxy, connection);
 	connection_step(proxy, connection);
 }
@@ -308,11 +305,18 @@ static void accept_some(struct proxy *proxy, int listen_fd)
 
 /* --- the other processes */
 
+/* Small writes do not wait; of a door's unix socket they never do. */
+static void send_at_once(int fd)
+{
+	int one = 1;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
 static int take_dialed(struct proxy *proxy, struct message *message)
 {
 	struct egress_dialed dialed;
 	struct connection *connection;
-	int one = 1;
 
 	if (message->length != sizeof(dialed))
 		return -EBADMSG;
@@ -332,8 +336,7 @@ static int take_dialed(struct proxy *proxy, struct message *message)
 		connection->upstream = END_NONE;
 		connection->upstream.fd = TAKE_FD(message->fds[0]);
 		message->fd_count = 0;
-		(void)setsockopt(connection->upstream.fd, IPPROTO_TCP, TCP_NODELAY, &one,
-				 sizeof(one));
+		send_at_once(connection->upstream.fd);
 		if (connection_watch(proxy, connection, &connection->upstream) < 0) {
 			end_close(&connection->upstream);
 			connection->dial = DIAL_FAILED;
@@ -393,6 +396,8 @@ static int add_listener(struct proxy *proxy, int fd)
 {
 	if (proxy->listener_count == PROXY_LIMIT_LISTENERS)
 		return -ENOBUFS;
+	/* what is accepted has it from the listener (tcp(7)) */
+	send_at_once(fd);
 	proxy->listeners[proxy->listener_count] = fd;
 	return watch(proxy, fd, proxy->is_held ? 0 : EPOLLIN,
 		     WATCH_LISTENER + proxy->listener_count++);
@@ -498,6 +503,12 @@ static void expire_all(struct proxy *proxy)
 	}
 }
 
+/* What is looked at each second where there is something. */
+static bool proxy_is_restless(const struct proxy *proxy)
+{
+	return report_is_due(proxy) || proxy->is_held || pool_is_warm(&proxy->relay.pool);
+}
+
 static int timeout_ms(const struct proxy *proxy)
 {
 	uint64_t until = proxy->now_ns + SECOND_NS;
@@ -509,7 +520,7 @@ static int timeout_ms(const struct proxy *proxy)
 			until = proxy->deadlines[i].first->deadline_ns;
 	if (until <= proxy->now_ns)
 		return 0;
-	if (until == proxy->now_ns + SECOND_NS && !report_is_due(proxy) && !proxy->is_held)
+	if (until == proxy->now_ns + SECOND_NS && !proxy_is_restless(proxy))
 		/* the next deadline is farther than a second: one look a minute costs nothing */
 		return 60 * 1000;
 	return (int)((until - proxy->now_ns + MILLISECOND_NS - 1) / MILLISECOND_NS);
@@ -617,6 +628,23 @@ static int take(struct proxy *proxy, const struct epoll_event *event)
 	}
 }
 
+/* What a burst took is given back when it is over. */
+static void rest(struct proxy *proxy)
+{
+	if (proxy->now_ns - proxy->rested_ns < SECOND_NS)
+		return;
+	proxy->rested_ns = proxy->now_ns;
+	pool_rest(&proxy->relay.pool);
+}
+
+static void look_at_clock(struct proxy *proxy)
+{
+	struct moment moment = moment_now();
+
+	proxy->now_ns = moment.now_ns;
+	proxy->wall_s = moment.wall_s;
+}
+
 static int loop(struct proxy *proxy)
 {
 	struct epoll_event events[TURN_EVENTS];
@@ -626,7 +654,7 @@ static int loop(struct proxy *proxy)
 
 		if (count < 0 && errno != EINTR)
 			return -errno;
-		proxy->now_ns = clock_monotonic_ns();
+		look_at_clock(proxy);
 		for (int i = 0; i < count; i++) {
 			int result = take(proxy, &events[i]);
 
@@ -639,6 +667,7 @@ static int loop(struct proxy *proxy)
 		expire_all(proxy);
 		go_on(proxy);
 		report_repeated(proxy);
+		rest(proxy);
 	}
 }
 
@@ -727,6 +756,6 @@ int proxy_run(const unsigned char *config, size_t length)
 		result = message_send(ROLE_CHANNEL, EGRESS_READY, NULL, 0, NULL, 0);
 	if (result < 0)
 		return result;
-	proxy.now_ns = clock_monotonic_ns();
+	look_at_clock(&proxy);
 	return loop(&proxy);
 }

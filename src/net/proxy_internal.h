@@ -183,7 +183,8 @@ struct proxy {
 	uint64_t lost_ends;	  /* CLOSED that the supervisor did not take */
 	uint64_t held_ns;	  /* since when the supervisor takes no records */
 	uint64_t told_ns;	  /* when floods were last told */
-	uint64_t now_ns;
+	uint64_t rested_ns;	  /* when memory was last given back */
+	uint64_t now_ns, wall_s;  /* of this turn */
 	uint32_t dial_count;
 	struct arena scratch; /* of one text at a time; its first block stays */
 	int listeners[PROXY_LIMIT_LISTENERS];

@@ -4,7 +4,6 @@
  * in words, where "no such name" would be taken for a fault and tried again. That such a
  * name was asked for is on record, since a name can carry what a task knows.
  */
-#include "base/clock.h"
 #include "net/dns.h"
 #include "net/proxy_internal.h"
 #include "policy/place.h"
@@ -14,7 +13,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define SECOND_NS UINT64_C(1000000000)
 #define TURN_DATAGRAMS 64
 /* Addresses stay a name's for the task's life; programs that ask again cost a datagram. */
 #define TTL_S 60u
@@ -44,7 +42,7 @@ static bool is_about(const struct egress_rule *rule, const struct host *host)
  */
 static void record(struct proxy *proxy, const struct host *host, const struct asker *asker)
 {
-	struct egress_question question = { .host = host, .wall_s = clock_wall_ns() / SECOND_NS };
+	struct egress_question question = { .host = host, .wall_s = proxy->wall_s };
 	struct egress_answer answer = { .verdict = EGRESS_DENY };
 
 	for (size_t i = 0; i < proxy->policy.rule_count; i++) {

@@ -1,5 +1,4 @@
 /* From a connection that came in to a verdict: which host, which protocol, what the rules say. */
-#include "base/clock.h"
 #include "ipc/message.h"
 #include "net/hello.h"
 #include "net/proxy_internal.h"
@@ -275,7 +274,7 @@ enum judgement connection_judge_request(struct proxy *proxy, struct connection *
 	const struct egress_question question = {
 		.host = &connection->host,
 		.port = connection->port,
-		.wall_s = clock_wall_ns() / SECOND_NS,
+		.wall_s = proxy->wall_s,
 		.known = connection->known | (method ? EGRESS_FACT_REQUEST : 0u),
 		.protocol = connection->protocol,
 		.method = method,
@@ -401,7 +400,7 @@ static const char *fault_of_hello(struct proxy *proxy, struct connection *connec
 	struct egress_question question = {
 		.host = &hello->host,
 		.port = connection->port,
-		.wall_s = clock_wall_ns() / SECOND_NS,
+		.wall_s = proxy->wall_s,
 		.known = connection->known | EGRESS_FACT_PROTOCOL,
 		.protocol = connection->protocol,
 		.tool = connection->has_tool ? &connection->tool : NULL,

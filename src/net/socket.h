@@ -25,5 +25,5 @@ int socket_settled(int fd, const struct address *address, uint16_t port);
 /* In an epoll, level-triggered, with this data; and another event for one that is in it. */
 int socket_watch(int epoll_fd, int fd, enum socket_event event, uint64_t data);
 int socket_rewatch(int epoll_fd, int fd, enum socket_event event, uint64_t data);
-/* Out of it again: a descriptor that another process holds as well stays in it when it is closed. */
+/* Out of it: a descriptor that another process holds as well stays in it when it is closed. */
 int socket_unwatch(int epoll_fd, int fd);
