@@ -748,7 +748,7 @@ def interrupted(base, template, injector):
 
 
 def sample(calls):
-    return calls if SOAK else calls[::7]
+    return calls if SOAK else calls[::14]
 
 
 def test_killed_at_each_call_it_ends_the_same(interrupted):
