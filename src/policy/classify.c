@@ -102,8 +102,33 @@ static void push(struct classify *classify, const struct classify_word *words, s
 	grown[classify->segment_count++] = (struct classify_segment){ words, count, depth };
 }
 
+/* Anywhere else a name with a blank in it is several words, and each may be an option. */
+static bool is_split_at_nul(const struct command *command)
+{
+	for (size_t i = 1; i < command->count && command->words[i].text[0] == '-'; i++)
+		if (strcmp(command->words[i].text, "-0") == 0 ||
+		    strcmp(command->words[i].text, "--null") == 0)
+			return true;
+	return false;
+}
+
+/* What stands for the words that come at run time: of xargs by its input, of find by its tests. */
+static const char *names_for(const struct command *command, size_t from, bool more)
+{
+	const struct classify *classify = command->classify;
+
+	if (strcmp(command->program->name, "xargs") == 0)
+		return classify->names_for != classify->segment || !classify->names ? NULL :
+		       is_split_at_nul(command) ? classify->names :
+						  "*";
+	return from && !more && strcmp(command->program->name, "find") == 0 ?
+		       classify_names(classify, command->words, from - 1) :
+		       NULL;
+}
+
 void command_inner(struct command *command, size_t from, size_t to, bool more)
 {
+	const char *names = names_for(command, from, more);
 	struct classify *classify = command->classify;
 	size_t count = to > from ? to - from : 0;
 	struct classify_word *words;
@@ -116,12 +141,18 @@ void command_inner(struct command *command, size_t from, size_t to, bool more)
 	}
 	for (size_t i = 0; i < count; i++) {
 		words[i] = command->words[from + i];
-		if (strstr(words[i].text, "{}"))
+		if (names && strcmp(words[i].text, "{}") == 0)
+			words[i] =
+				(struct classify_word){ names, CLASSIFY_GLOB, words[i].position };
+		else if (strstr(words[i].text, "{}"))
 			words[i].kind = CLASSIFY_ONE;
 	}
 	if (more)
-		words[count] = (struct classify_word){ "(words read later)", CLASSIFY_UNKNOWN,
-						       command->words[0].position };
+		words[count] = (struct classify_word){
+			names ? names : "(words read later)",
+			names ? CLASSIFY_GLOB : CLASSIFY_UNKNOWN,
+			command->words[0].position,
+		};
 	if (count)
 		push(classify, words, count + more, classify->depth + 1);
 }

@@ -78,7 +78,10 @@ struct classify {
 	size_t segment_count, segments_done;
 	uint32_t segment, depth; /* of the command that is being looked at */
 	bool failed;		 /* memory or a limit ran out: asks, whatever else was found */
-	bool in_shell;		 /* words of a shell's: its built-ins are meant */
+	/* the pattern that stands for the names that are the next command's input, or NULL */
+	const char *names;
+	uint32_t names_for; /* and the segment that this command is */
+	bool in_shell;	    /* words of a shell's: its built-ins are meant */
 };
 
 /* Adds what the command wants. */
@@ -99,6 +102,16 @@ uint32_t classify_segment_depth(const struct classify *classify, size_t index);
 /* The words of a segment; 0 where there is none of that index. */
 size_t classify_segment(const struct classify *classify, size_t index,
 			const struct classify_word **ret_words);
+
+/*
+ * The pattern that stands for what the command prints, where that is names of files below where we
+ * are: a star behind "./", or alone where a name may begin with a dash. NULL: it is other text.
+ */
+const char *classify_names(const struct classify *classify, const struct classify_word *words,
+			   size_t count);
+
+/* Whether the command hands on lines of its input unchanged, and nothing else. */
+bool classify_passes(const struct classify_word *words, size_t count);
 
 /* A request of the segment that is being looked at, where a walk of a shell's text finds one. */
 void classify_add(struct classify *classify, enum wanted_verb verb,

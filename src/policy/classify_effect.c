@@ -78,7 +78,7 @@ static const char *resolve(struct classify *classify, const struct classify_word
 
 /* What is known of the files that a word can name. */
 struct place {
-	bool unknown, secret, persistent, ruin;
+	bool unknown, secret, persistent, ruin, holds_secrets;
 };
 
 static void judge_path(struct classify *classify, const char *folded, const char *cwd,
@@ -91,6 +91,7 @@ static void judge_path(struct classify *classify, const char *folded, const char
 		return;
 	}
 	place->secret |= sensitive_is_secret(folded, facts->home, facts->cwd);
+	place->holds_secrets |= sensitive_holds_secrets(folded, facts->home);
 	place->persistent |= sensitive_is_persistent(folded);
 	place->ruin |= sensitive_is_ruin(folded, facts->home, cwd);
 }
@@ -138,7 +139,7 @@ static void read_path(struct classify *classify, const struct classify_word *wor
 	} else if (place.unknown) {
 		unknown.kind = CLASSIFY_UNKNOWN;
 		classify_add(classify, WANTED_FS_READ, &unknown, "which file is not known");
-	} else if (all_below && place.ruin) {
+	} else if (all_below && (place.ruin || place.holds_secrets)) {
 		classify_add(classify, WANTED_FS_SECRET, word, "secrets lie below it");
 	} else {
 		classify_add(classify, WANTED_FS_READ, word, "");

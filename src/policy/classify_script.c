@@ -394,6 +394,16 @@ static bool jq_reaches(const char *name, size_t length, const char *behind)
 	       is_word(name, length, operators, sizeof(operators) / sizeof(operators[0]));
 }
 
+static bool jq_shows_environment(const char *name, size_t length, char before)
+{
+	static const char *const names[] = { "env", "strenv", "envsubst" };
+
+	return before == '$' ?
+		       length == 3 && memcmp(name, "ENV", 3) == 0 :
+		       before != '.' && before != '"' &&
+			       is_word(name, length, names, sizeof(names) / sizeof(names[0]));
+}
+
 void command_jq(struct command *command, const struct classify_word *word)
 {
 	const char *at = word->text;
@@ -406,6 +416,10 @@ void command_jq(struct command *command, const struct classify_word *word)
 
 		while (isalnum((unsigned char)at[length]) || at[length] == '_')
 			length++;
+		if (jq_shows_environment(at, length, before)) {
+			classify_add(command->classify, WANTED_FS_SECRET, word, "the environment");
+			return;
+		}
 		if (length && before != '.' && before != '"' && before != '$' &&
 		    jq_reaches(at, length, at + length)) {
 			classify_add(command->classify, WANTED_UNCLEAR, word,

@@ -142,6 +142,51 @@ static bool meets_here(const char *pattern, const char *path)
 	}
 }
 
+static bool begins(const char *text, const char *with, size_t length)
+{
+	return strlen(text) >= length && strncasecmp(text, with, length) == 0;
+}
+
+/*
+ * "foo*" and "*test*": only the last '*' of the path's name could stand for the ending that the
+ * table's name is known by. "x.p*" begins to say ".pem", and "*e*" has a part of it.
+ */
+static bool is_open_ended(const char *ending, const char *path, size_t length)
+{
+	size_t from = length;
+
+	if (!length || path[length - 1] != '*')
+		return false;
+	length--;
+	for (from = length; from && !strchr("*?[]", path[from - 1]);)
+		from--;
+	if (from && (path[from - 1] != '*' || from == length))
+		return false;
+	/* the dot alone says nothing */
+	for (size_t n = 2; n <= length - from; n++)
+		if (begins(ending, path + length - n, n))
+			return false;
+	for (const char *at = ending; from && *at; at++)
+		if (begins(at, path + from, length - from))
+			return false;
+	return true;
+}
+
+/* "*_rsa" and "*secret*": the text between the wildcards is half of the table's name. */
+static bool is_named_by(const char *pattern, const char *path)
+{
+	size_t length;
+
+	path += strspn(path, "*?");
+	length = strcspn(path, "*?[");
+	if (path[0] == '.' || length * 2 < strlen(pattern))
+		return false;
+	for (; *pattern; pattern++)
+		if (begins(pattern, path, length))
+			return true;
+	return false;
+}
+
 /*
  * A last component like "*.json" can stand for a name of the table, as for any other: it counts
  * only where both say the same ending, else every "wc -l *" would be a question.
@@ -150,9 +195,13 @@ static bool is_broad(const char *pattern, const char *path)
 {
 	size_t length = strcspn(path, "/");
 
-	if (path[0] != '*' || path[length] || strchr(pattern, '/'))
+	if (path[length] || strchr(pattern, '/'))
 		return false;
-	return pattern[0] != '*' || path[strspn(path, "*?.")] == '\0';
+	if (pattern[0] == '*' && is_open_ended(pattern + 1, path, length))
+		return true;
+	if (path[0] != '*')
+		return false;
+	return pattern[0] != '*' ? !is_named_by(pattern, path) : path[strspn(path, "*?.")] == '\0';
 }
 
 static bool could_start(const char *pattern, const char *path)
@@ -222,6 +271,26 @@ bool sensitive_is_secret(const char *folded, const char *home, const char *cwd)
 {
 	return !is_stream(folded) &&
 	       (is_foreign_home(folded, home, cwd) || in_table(secrets, COUNT(secrets), folded));
+}
+
+/* "~/.config" holds ".config/gh": whether the path is a place of the table's, cut short. */
+static bool is_cut_short(const char *pattern, const char *path)
+{
+	size_t length = strlen(path);
+
+	return begins(pattern, path, length) && pattern[length] == '/';
+}
+
+bool sensitive_holds_secrets(const char *folded, const char *home)
+{
+	const char *below = home && sensitive_holds(home, folded) ? folded + strlen(home) : "";
+
+	below += *below == '/';
+	for (size_t i = 0; i < COUNT(secrets); i++)
+		if ((*below && is_cut_short(secrets[i], below)) ||
+		    (folded[0] == '/' && is_cut_short(secrets[i], folded + 1)))
+			return true;
+	return false;
 }
 
 bool sensitive_is_persistent(const char *folded)

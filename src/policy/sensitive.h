@@ -25,6 +25,10 @@ char *sensitive_fold(struct arena *arena, const char *cwd, const char *home, con
 
 /* Another person's home is a secret as a whole; home and cwd may be NULL: not known. */
 bool sensitive_is_secret(const char *folded, const char *home, const char *cwd);
+
+/* Known places of secrets lie below it: "~/.config", "/etc/ssl". */
+bool sensitive_holds_secrets(const char *folded, const char *home);
+
 bool sensitive_is_persistent(const char *folded);
 
 /* The removal of it would ruin more than one project: see RUIN, the home and all that holds it. */

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Each name in arithmetic is looked for in the whole tree. */
+#define ARITHMETIC_LIMIT_NODES 1024u
+
 static void ask(struct shell_walk *walk, uint32_t node, enum wanted_verb verb, const char *why)
 {
 	const struct shell_node *at = &walk->tree->nodes[node];
@@ -45,13 +48,30 @@ static struct classify_word *gather(struct shell_walk *walk, uint32_t node, size
 	return words;
 }
 
+/* xargs with its input, and not with a file or with other marks than its own. */
+static bool is_reading_names(const struct classify_word *words, size_t count)
+{
+	if (words[0].kind != CLASSIFY_LITERAL || strcmp(words[0].text, "xargs") != 0)
+		return false;
+	for (size_t i = 1; i < count && words[i].text[0] == '-'; i++)
+		if (words[i].text[1] == 'a' || strncmp(words[i].text, "--a", 3) == 0)
+			return false;
+	return true;
+}
+
 static void look_at_command(struct shell_walk *walk, uint32_t node)
 {
 	size_t count = 0;
 	struct classify_word *words = gather(walk, node, &count);
 
-	if (words && count)
-		classify_words(walk->classify, words, count);
+	if (!words || !count)
+		return;
+	if (is_reading_names(words, count)) {
+		walk->classify->names = shell_names_for(walk, node);
+		walk->classify->names_for = (uint32_t)walk->classify->segment_count;
+	}
+	classify_words(walk->classify, words, count);
+	walk->classify->names = NULL;
 }
 
 /* "export A=1": the keyword and what follows as the words of a built-in command. */
@@ -85,6 +105,17 @@ static void look_at_declaration(struct shell_walk *walk, uint32_t node)
 		classify_words(walk->classify, words, count);
 }
 
+/* "IFS= read": of the shell's own, for that one command. */
+static bool is_for_read(const struct shell_walk *walk, uint32_t node, uint32_t parent)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t name = walk->after[node];
+
+	return nodes[parent].kind == SHELL_COMMAND && shell_is(walk, node + 1, "IFS") &&
+	       name < walk->after[parent] && nodes[name].kind == SHELL_COMMAND_NAME &&
+	       shell_is(walk, name, "read");
+}
+
 /* An assignment in front of a command is in its environment; alone it may be of the shell only. */
 static void look_at_assignment(struct shell_walk *walk, uint32_t node)
 {
@@ -92,7 +123,7 @@ static void look_at_assignment(struct shell_walk *walk, uint32_t node)
 	enum shell_part part = shell_part(walk->tree->nodes[parent].kind);
 	struct classify_word word;
 
-	if (part == SHELL_PART_DECLARATION)
+	if (part == SHELL_PART_DECLARATION || is_for_read(walk, node, parent))
 		return;
 	word = shell_word(walk, node);
 	if (word.kind == CLASSIFY_UNKNOWN)
@@ -203,11 +234,95 @@ static void look_at_operator(struct shell_walk *walk, uint32_t node)
 		ask(walk, test, WANTED_UNCLEAR, "evaluates its operands");
 }
 
+static bool is_in_arithmetic(const struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	while (node && nodes[node].kind != SHELL_ARITHMETIC)
+		node = nodes[node].parent;
+	return node;
+}
+
+/* The value of the assignment: a number as it stands, or arithmetic that is looked at by itself. */
+static bool is_set_to_number(const struct shell_walk *walk, uint32_t name)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t assignment = nodes[name].parent, value = name + 2;
+
+	return nodes[assignment].kind == SHELL_ASSIGNMENT && name == assignment + 1 &&
+	       shell_is(walk, name + 1, "=") && value < walk->after[assignment] &&
+	       walk->after[value] == walk->after[assignment] &&
+	       (nodes[value].kind == SHELL_NUMBER || nodes[value].kind == SHELL_ARITHMETIC);
+}
+
+/* What a name holds is evaluated, too: wherever the text sets it, it must make it a number. */
+static bool is_number_variable(const struct shell_walk *walk, uint32_t name)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	size_t length = nodes[name].end - nodes[name].start, set = 0;
+
+	if (walk->sets_variables || walk->tree->count > ARITHMETIC_LIMIT_NODES)
+		return false;
+	for (uint32_t i = 1; i < walk->tree->count; i++) {
+		uint32_t above = nodes[nodes[i].parent].kind;
+
+		if (walk->after[i] != i + 1 || nodes[i].end - nodes[i].start != length ||
+		    memcmp(walk->tree->text + nodes[i].start, walk->tree->text + nodes[name].start,
+			   length) != 0 ||
+		    above == SHELL_SIMPLE_EXPANSION || is_in_arithmetic(walk, i))
+			continue;
+		if (!is_set_to_number(walk, i))
+			return false;
+		set++;
+	}
+	return set > 0;
+}
+
+/* "$?" and its kin are one number each, and so is "$i" where the text says so. */
+static bool is_number(const struct shell_walk *walk, uint32_t node)
+{
+	static const char *const numbers[] = { "$?", "$#", "$$", "$!" };
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	if (nodes[node].kind == SHELL_SIMPLE_EXPANSION && walk->after[node] == node + 3 &&
+	    nodes[node + 2].kind == SHELL_VARIABLE)
+		return is_number_variable(walk, node + 2);
+	return is_one_of(walk, node, numbers, sizeof(numbers) / sizeof(numbers[0]));
+}
+
+/*
+ * A word of "[" that becomes several, or a pattern that stands for a name like "-v", brings
+ * operators of its own, and "-v" evaluates. In "[[" nothing does.
+ */
+static void look_at_operands(struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	for (uint32_t i = node + 1; i < walk->after[node]; i++) {
+		enum shell_part part = shell_part(nodes[i].kind),
+				above = shell_part(nodes[nodes[i].parent].kind);
+		struct classify_word word;
+
+		if ((above != SHELL_PART_TEST && above != SHELL_PART_EXPRESSION) ||
+		    (part != SHELL_PART_WORD && part != SHELL_PART_EXPANSION &&
+		     part != SHELL_PART_SUBSTITUTION) ||
+		    is_number(walk, i))
+			continue;
+		word = shell_word(walk, i);
+		if (word.kind == CLASSIFY_UNKNOWN ||
+		    (word.kind == CLASSIFY_GLOB && !word.text[strspn(word.text, "*?[]-vRao")]))
+			classify_add(walk->classify, WANTED_UNCLEAR, &word,
+				     "may become several words, and operators of the test");
+	}
+}
+
 /* "[", "[[" and "((": the last is arithmetic. */
 static void look_at_test(struct shell_walk *walk, uint32_t node)
 {
 	struct classify_word *word;
 
+	if (shell_is(walk, node + 1, "["))
+		look_at_operands(walk, node);
 	if (!shell_is(walk, node + 1, "[") && !shell_is(walk, node + 1, "[[")) {
 		ask(walk, node, WANTED_UNCLEAR, "arithmetic can run commands");
 		return;
@@ -222,23 +337,55 @@ static void look_at_test(struct shell_walk *walk, uint32_t node)
 	classify_words(walk->classify, word, 1);
 }
 
-/* "${x:-y}", "${!x}", "${x@P}" and their kin are not told apart. */
+/*
+ * What may stand in "${...}": defaults, lengths and the cutting of text. Not "${x:=y}", which sets
+ * a variable, nor "${!x}" and "${x@P}", which evaluate; offsets are arithmetic, so numbers alone.
+ */
+static bool is_plain_part(const struct shell_walk *walk, uint32_t child, bool *is_offset)
+{
+	static const char *const plain[] = { "$",  "${", "}",  ":-", "-",  ":+", "+",  ":?",
+					     "?",  "#",	 "##", "%",  "%%", "/",	 "//", "/#",
+					     "/%", "^",	 "^^", ",",  ",,", ":" };
+	uint32_t kind = walk->tree->nodes[child].kind;
+
+	if (kind == SHELL_TOKEN) {
+		*is_offset |= shell_is(walk, child, ":");
+		return is_one_of(walk, child, plain, sizeof(plain) / sizeof(plain[0]));
+	}
+	if (*is_offset)
+		return kind == SHELL_NUMBER;
+	return kind == SHELL_VARIABLE || kind == SHELL_SPECIAL || kind == SHELL_REGEX ||
+	       shell_part(kind) == SHELL_PART_WORD || shell_part(kind) == SHELL_PART_EXPANSION ||
+	       shell_part(kind) == SHELL_PART_SUBSTITUTION;
+}
+
 static void look_at_expansion(struct shell_walk *walk, uint32_t node)
 {
-	const struct shell_node *nodes = walk->tree->nodes;
-	size_t others = 0;
+	bool is_plain = true, is_offset = false;
 
-	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
-		bool name = nodes[child].kind == SHELL_VARIABLE ||
-			    nodes[child].kind == SHELL_SPECIAL;
-		bool bracket = nodes[child].kind == SHELL_TOKEN &&
-			       (shell_is(walk, child, "${") || shell_is(walk, child, "}") ||
-				shell_is(walk, child, "$"));
-
-		others += !name && !bracket;
-	}
-	if (others)
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child])
+		is_plain = is_plain && is_plain_part(walk, child, &is_offset);
+	if (!is_plain)
 		ask(walk, node, WANTED_UNCLEAR, "an expansion that does more than to give a value");
+}
+
+/* "a=([x]=1)": the subscript is arithmetic, with all that names in it hold. */
+static void look_at_array(struct shell_walk *walk, uint32_t node)
+{
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child])
+		if (walk->tree->text[walk->tree->nodes[child].start] == '[')
+			ask(walk, node, WANTED_UNCLEAR, "subscripts are evaluated");
+}
+
+/* The commands in it are looked at as all are, and its output is a word that is not known. */
+static void look_at_substitution(struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *at = &walk->tree->nodes[node];
+	const char *text = walk->tree->text + at->start;
+
+	/* a backslash between backticks makes other text of what is behind it */
+	if (text[0] == '`' && memchr(text, '\\', at->end - at->start))
+		ask(walk, node, WANTED_UNCLEAR, "backslashes between backticks");
 }
 
 static bool is_reserved_value(const struct shell_walk *walk, uint32_t node)
@@ -296,6 +443,26 @@ static bool is_of_numbers(const struct shell_walk *walk, uint32_t node)
 	return true;
 }
 
+/* Numbers, and names that the text gives nothing but numbers. */
+static bool is_plain_arithmetic(const struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	if (!shell_is(walk, node + 1, "$(("))
+		return false;
+	for (uint32_t i = node + 1; i < walk->after[node]; i++) {
+		uint32_t kind = nodes[i].kind;
+
+		if (kind == SHELL_VARIABLE ?
+			    !is_number_variable(walk, i) :
+			    kind != SHELL_TOKEN && kind != SHELL_NUMBER &&
+				    kind != SHELL_SIMPLE_EXPANSION && kind != SHELL_BINARY &&
+				    kind != SHELL_UNARY && kind != SHELL_PARENTHESES)
+			return false;
+	}
+	return true;
+}
+
 static void look_at(struct shell_walk *walk, uint32_t node)
 {
 	uint32_t kind = walk->tree->nodes[node].kind;
@@ -321,14 +488,18 @@ static void look_at(struct shell_walk *walk, uint32_t node)
 		    "defines a function: a name then means another thing");
 		break;
 	case SHELL_PART_SUBSTITUTION:
-		ask(walk, node, WANTED_UNCLEAR, "the output of a command becomes words or a file");
+		look_at_substitution(walk, node);
 		break;
 	case SHELL_PART_ARITHMETIC:
-		if (!is_of_numbers(walk, node))
+		if (!is_of_numbers(walk, node) && !is_plain_arithmetic(walk, node))
 			ask(walk, node, WANTED_UNCLEAR, "arithmetic can run commands");
 		break;
 	case SHELL_PART_EXPANSION:
 		look_at_expansion(walk, node);
+		break;
+	case SHELL_PART_WORD:
+		if (kind == SHELL_ARRAY)
+			look_at_array(walk, node);
 		break;
 	default:
 		if (kind == SHELL_TEST_OPERATOR)
@@ -340,17 +511,18 @@ static void look_at(struct shell_walk *walk, uint32_t node)
 	}
 }
 
-/* "read" and declarations: how their names are quoted is not looked into. */
+/* "read", by "command read" too, and declarations: how they quote names is not looked into. */
 static bool sets_variables(struct shell_walk *walk)
 {
+	static const char *const names[] = { "read", "command", "builtin" };
 	const struct shell_node *nodes = walk->tree->nodes;
 
 	for (uint32_t i = 1; i < walk->tree->count; i++) {
 		if (shell_part(nodes[i].kind) == SHELL_PART_DECLARATION)
 			return true;
-		if (nodes[i].kind == SHELL_COMMAND_NAME &&
-		    strcmp(shell_word(walk, i).text, "read") == 0)
-			return true;
+		for (size_t j = 0; nodes[i].kind == SHELL_COMMAND_NAME && j < 3; j++)
+			if (strcmp(shell_word(walk, i).text, names[j]) == 0)
+				return true;
 	}
 	return false;
 }

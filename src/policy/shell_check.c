@@ -26,7 +26,7 @@ static const char *const tokens[] = {
 	";;&",	   "<=",       ">=",	"++",	 "--",	     "-=",   "*=",     "**",
 	">&-",	   "<&-",      ":-",	":=",	 ":+",	     ":?",   "@",      "'",
 	"..",	   "##",       "%%",	"//",	 "|=",	     "&=",   "^=",     "<<=",
-	">>=",
+	">>=",	   "^^",       ",,",	"/#",	 "/%",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -224,6 +224,23 @@ static void check_name(struct shell_walk *walk, uint32_t node)
 			shell_wrong(walk, node, "a name that is none");
 }
 
+/* A pattern that is all text: quotes and what expands have nodes of their own. */
+static void check_pattern(struct shell_walk *walk, uint32_t node)
+{
+	static const char plain[] = "._-/*?[]:^+@%=,~!# ";
+	const struct shell_node *at = &walk->tree->nodes[node];
+	const char *text = walk->tree->text;
+	bool is_in_test = walk->tree->nodes[at->parent].kind == SHELL_BINARY;
+	size_t end = at->end;
+
+	/* "[[ $x =~ ^a$ ]]" */
+	if (is_in_test && end > at->start && text[end - 1] == '$')
+		end--;
+	for (size_t i = at->start; i < end; i++)
+		if (!isalnum((unsigned char)text[i]) && !memchr(plain, text[i], sizeof(plain) - 1))
+			shell_wrong(walk, node, "a pattern that is not understood");
+}
+
 static void check_comment(struct shell_walk *walk, uint32_t node)
 {
 	const struct shell_node *at = &walk->tree->nodes[node];
@@ -332,6 +349,9 @@ static void check_leaf(struct shell_walk *walk, uint32_t node)
 	case SHELL_HEREDOC_CONTENT:
 	case SHELL_HEREDOC_BODY:
 		check_body(walk, node);
+		break;
+	case SHELL_REGEX:
+		check_pattern(walk, node);
 		break;
 	case SHELL_VARIABLE:
 	case SHELL_DESCRIPTOR:

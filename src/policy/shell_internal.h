@@ -44,5 +44,16 @@ bool shell_is(const struct shell_walk *walk, uint32_t node, const char *text);
 /* Marks the tree as not to be believed, for the first reason. */
 void shell_wrong(struct shell_walk *walk, uint32_t node, const char *why);
 
+/* The words of a command's node; NULL where it is not only words, or memory ran out. */
+const struct classify_word *shell_plain_words(struct shell_walk *walk, uint32_t node,
+					      size_t *ret_count);
+
+/*
+ * The pattern that stands for the names that the command of the node, in a pipeline, is given
+ * (classify_names()), or that the substitution of the node prints. NULL: something else, too.
+ */
+const char *shell_names_for(struct shell_walk *walk, uint32_t command);
+const char *shell_names_of(struct shell_walk *walk, uint32_t substitution);
+
 /* The word that the node becomes, its quotes taken away. */
 struct classify_word shell_word(struct shell_walk *walk, uint32_t node);

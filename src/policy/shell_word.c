@@ -16,6 +16,7 @@ struct build {
 	char *text;
 	size_t length, room, braces;
 	enum classify_word_kind kind;
+	bool names; /* a part of it stands for names with any number of directories in them */
 };
 
 static void append(struct build *build, const char *bytes, size_t length)
@@ -171,12 +172,13 @@ static bool is_pattern(const char *text, size_t length)
  * without a '/' (each of them is looked at where the loop is). NULL where that cannot be told.
  */
 static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t name, bool quoted,
-			      size_t *length)
+			      size_t *length, bool *is_names)
 {
 	const struct shell_node *nodes = walk->tree->nodes;
 	uint32_t loop = loop_of(walk, node, name), only = 0;
 	size_t values = 0;
 	bool slash = false, pattern = false;
+	const char *names = NULL;
 
 	if (!loop || walk->sets_variables)
 		return NULL;
@@ -184,6 +186,11 @@ static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t n
 		if (nodes[child].kind == SHELL_TOKEN || nodes[child].kind == SHELL_VARIABLE ||
 		    nodes[child].kind == SHELL_DO_GROUP)
 			continue;
+		if (shell_names_of(walk, child)) {
+			names = shell_names_of(walk, child);
+			values++;
+			continue;
+		}
 		if (!is_plain_value(walk, child))
 			return NULL;
 		slash |= memchr(walk->tree->text + nodes[child].start, '/',
@@ -192,6 +199,11 @@ static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t n
 				      nodes[child].end - nodes[child].start);
 		only = child;
 		values++;
+	}
+	if (names) {
+		*is_names = true;
+		*length = strlen(names);
+		return values == 1 ? names : NULL;
 	}
 	/* names that a pattern gives may have blanks in them: only quotes keep them one word */
 	if (!values || (values > 1 && slash) || (pattern && !quoted) ||
@@ -204,7 +216,8 @@ static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t n
 static bool append_loop_value(struct build *build, uint32_t node, uint32_t name, bool quoted)
 {
 	size_t length = 0;
-	const char *value = name ? loop_value(build->walk, node, name, quoted, &length) : NULL;
+	const char *value =
+		name ? loop_value(build->walk, node, name, quoted, &length, &build->names) : NULL;
 
 	if (!value)
 		return false;
@@ -212,6 +225,15 @@ static bool append_loop_value(struct build *build, uint32_t node, uint32_t name,
 		raise_kind(build, CLASSIFY_GLOB);
 	append(build, value, length);
 	return true;
+}
+
+/* "$@" is several words in quotes, too. */
+static bool is_list(const struct shell_walk *walk, uint32_t node)
+{
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child])
+		if (walk->tree->nodes[child].kind == SHELL_SPECIAL && shell_is(walk, child, "@"))
+			return true;
+	return false;
 }
 
 static void append_expansion(struct build *build, uint32_t node, bool quoted)
@@ -230,7 +252,7 @@ static void append_expansion(struct build *build, uint32_t node, bool quoted)
 	}
 	if (append_loop_value(build, node, name, quoted))
 		return;
-	raise_kind(build, quoted ? CLASSIFY_ONE : CLASSIFY_UNKNOWN);
+	raise_kind(build, quoted && !is_list(build->walk, node) ? CLASSIFY_ONE : CLASSIFY_UNKNOWN);
 	append(build, tree->text + at->start, at->end - at->start);
 }
 
@@ -270,6 +292,13 @@ static void append_node(struct build *build, uint32_t node, bool quoted)
 			raise_kind(build, CLASSIFY_ONE);
 		append(build, text, length);
 		break;
+	case SHELL_PROCESS_SUBSTITUTION:
+		/* one word, and what is read of it is looked at where its commands are */
+		if (text[0] == '<') {
+			append(build, "/dev/fd/0", 9);
+			break;
+		}
+		/* fall through */
 	default:
 		raise_kind(build, quoted ? CLASSIFY_ONE : CLASSIFY_UNKNOWN);
 		append(build, text, length);
@@ -337,7 +366,11 @@ static size_t room_for(const struct shell_walk *walk, uint32_t node)
 struct classify_word shell_word(struct shell_walk *walk, uint32_t node)
 {
 	struct build build = { .walk = walk, .room = room_for(walk, node) };
+	const char *names = shell_names_of(walk, node);
 
+	if (names)
+		return (struct classify_word){ names, CLASSIFY_GLOB,
+					       walk->tree->nodes[node].start };
 	build.text = arena_allocate(walk->classify->arena, build.room + 1);
 	if (!build.text) {
 		walk->classify->failed = true;
@@ -345,5 +378,7 @@ struct classify_word shell_word(struct shell_walk *walk, uint32_t node)
 	}
 	append_all(&build, node);
 	build.text[build.length] = '\0';
+	if (build.names && strcmp(build.text, "*") != 0)
+		build.kind = CLASSIFY_UNKNOWN;
 	return (struct classify_word){ build.text, build.kind, walk->tree->nodes[node].start };
 }

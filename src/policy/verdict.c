@@ -244,6 +244,23 @@ static const char *place_at(const struct judging *judging, const struct wanted *
 	return folded && path_is_clean(folded) ? folded : "";
 }
 
+/* "rm -rf *": of the pattern's names as many as the path has, if they stand before a wildcard. */
+static bool is_above_by_pattern(const char *pattern, size_t names, const char *path)
+{
+	char front[PATH_LIMIT_BYTES];
+	size_t length = 0;
+
+	for (const char *slash = path; slash; slash = strchr(slash + 1, '/')) {
+		length += length < names && pattern[length] == '/';
+		length += strcspn(pattern + length, "/");
+	}
+	if (length > names || length >= sizeof(front))
+		return false;
+	memcpy(front, pattern, length);
+	front[length] = '\0';
+	return glob_match(path + (path[0] == '/'), front + (front[0] == '/'));
+}
+
 /*
  * What is removed is removed with all that lies in it: whether the pattern says, by the names that
  * stand before its first wildcard, that it is about something below the path.
@@ -261,6 +278,8 @@ static bool is_above(const struct judging *judging, const char *pattern, const c
 		path = path_below(path, workspace);
 	}
 	length = strlen(path);
+	if (glob_is_pattern(path))
+		return is_above_by_pattern(pattern, names, path);
 	return length < names && memcmp(pattern, path, length) == 0 && pattern[length] == '/';
 }
 

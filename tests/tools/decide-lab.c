@@ -5,19 +5,23 @@
  * its first text; microseconds, the least of some rounds. Never installed.
  *
  *     bawn-decide-lab ROUNDS < LINES
+ *     bawn-decide-lab verdicts < LINES    the verdict on each line, as a shell's text where we
+ *                                         are; a pilcrow in it stands for a newline
  */
 #include "base/arena.h"
 #include "base/error.h"
 #include "broker/decide.h"
 #include "workspace/host.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
-#define LINES 1000
+#define LINES 2000
 #define WORDS 256
 
 static char *lines[LINES];
@@ -126,6 +130,34 @@ static void measure(const char *name, const struct caller *host, int rounds,
 	printf("\"%s\": %.1f%s", name, least, behind);
 }
 
+static void give_newlines(char *line)
+{
+	static const char pilcrow[] = "\xc2\xb6";
+
+	for (char *at = strstr(line, pilcrow); at; at = strstr(at, pilcrow)) {
+		*at = '\n';
+		memmove(at + 1, at + 2, strlen(at + 2) + 1);
+	}
+}
+
+static int print_verdicts(const struct caller *host)
+{
+	struct parser CLEANUP_PARSER parser = PARSER_NONE;
+	char cwd[PATH_MAX];
+
+	for (size_t i = 0; getcwd(cwd, sizeof(cwd)) && i < line_count; i++) {
+		struct arena CLEANUP_ARENA arena = { 0 };
+		struct decision decision = { 0 };
+
+		give_newlines(lines[i]);
+		decide_shell(&decision, &arena, &parser,
+			     &(struct decide_place){ .host = host, .cwd = cwd }, lines[i],
+			     strlen(lines[i]));
+		puts(verdict_word(decision.verdicts.whole.judgement));
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
@@ -134,6 +166,8 @@ int main(int argc, char **argv)
 	int rounds = argc > 1 ? atoi(argv[1]) : 0;
 
 	read_lines();
+	if (argc > 1 && strcmp(argv[1], "verdicts") == 0)
+		return host_gather(&arena, &host, &error) < 0 ? 2 : print_verdicts(&host);
 	if (rounds <= 0 || !line_count || host_gather(&arena, &host, &error) < 0) {
 		fprintf(stderr, "usage: bawn-decide-lab ROUNDS < LINES\n");
 		return 2;

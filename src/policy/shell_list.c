@@ -1,0 +1,124 @@
+/* Commands of a shell's text that are given names of files: see classify_list.c. */
+#include "policy/shell_internal.h"
+
+#include "base/arena.h"
+
+#include <string.h>
+
+/* Each command before one in a pipeline is looked at for it again: longer texts are not. */
+#define NAMES_LIMIT_NODES 1024u
+
+const struct classify_word *shell_plain_words(struct shell_walk *walk, uint32_t node,
+					      size_t *ret_count)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	struct classify_word *words =
+		arena_array(walk->classify->arena, walk->after[node] - node + 1, sizeof(*words));
+	size_t count = 0;
+
+	if (!words || nodes[node].kind != SHELL_COMMAND)
+		return NULL;
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
+		if (shell_part(nodes[child].kind) != SHELL_PART_WORD)
+			return NULL;
+		words[count++] = shell_word(walk, child);
+	}
+	*ret_count = count;
+	return words;
+}
+
+/* "2>/dev/null" takes nothing from what is printed. */
+static bool is_quiet(const struct shell_walk *walk, uint32_t node)
+{
+	return shell_is(walk, node, "2>/dev/null") || shell_is(walk, node, "2> /dev/null");
+}
+
+/* The command itself, of one whose errors are thrown away; 0: it is something else. */
+static uint32_t command_in(const struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	if (nodes[node].kind == SHELL_COMMAND)
+		return node;
+	if (nodes[node].kind != SHELL_REDIRECTED || nodes[node + 1].kind != SHELL_COMMAND)
+		return 0;
+	for (uint32_t child = walk->after[node + 1]; child < walk->after[node];
+	     child = walk->after[child])
+		if (!is_quiet(walk, child))
+			return 0;
+	return node + 1;
+}
+
+/* What the commands of the pipeline before `end` print, the first being `from`. */
+static const char *names_before(struct shell_walk *walk, uint32_t from, uint32_t end)
+{
+	const char *names = NULL;
+
+	if (walk->tree->count > NAMES_LIMIT_NODES)
+		return NULL;
+	for (uint32_t child = from; child < end; child = walk->after[child]) {
+		const struct classify_word *words;
+		uint32_t command;
+		size_t count;
+
+		if (walk->tree->nodes[child].kind == SHELL_TOKEN && shell_is(walk, child, "|"))
+			continue;
+		command = command_in(walk, child);
+		words = command ? shell_plain_words(walk, command, &count) : NULL;
+		if (!words)
+			return NULL;
+		if (!names)
+			names = classify_names(walk->classify, words, count);
+		else if (!classify_passes(words, count))
+			return NULL;
+		if (!names)
+			return NULL;
+	}
+	return names;
+}
+
+/* "a | b < file": the redirection is of the whole pipeline in the tree, and of "b" in the shell. */
+static bool has_other_input(const struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	if (nodes[node].kind != SHELL_REDIRECTED)
+		return false;
+	for (uint32_t child = walk->after[node + 1]; child < walk->after[node];
+	     child = walk->after[child]) {
+		char c = walk->tree->text[nodes[child].start];
+
+		if (nodes[child].kind != SHELL_FILE_REDIRECT || (c != '>' && c != '1' && c != '2'))
+			return true;
+	}
+	return false;
+}
+
+const char *shell_names_for(struct shell_walk *walk, uint32_t command)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t at = command, above = nodes[command].parent;
+
+	if (nodes[above].kind == SHELL_REDIRECTED && command_in(walk, above) == command) {
+		at = above;
+		above = nodes[above].parent;
+	}
+	return nodes[above].kind == SHELL_PIPELINE && !has_other_input(walk, nodes[above].parent) ?
+		       names_before(walk, above + 1, at) :
+		       NULL;
+}
+
+const char *shell_names_of(struct shell_walk *walk, uint32_t substitution)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t inner = substitution + 2, last = walk->after[substitution] - 1;
+
+	/* "$(", one command or pipeline, ")" */
+	if (nodes[substitution].kind != SHELL_COMMAND_SUBSTITUTION ||
+	    !shell_is(walk, substitution + 1, "$(") || inner >= last || walk->after[inner] != last)
+		return NULL;
+	/* the shell splits them at blanks */
+	return names_before(walk, nodes[inner].kind == SHELL_PIPELINE ? inner + 1 : inner, last) ?
+		       "*" :
+		       NULL;
+}
