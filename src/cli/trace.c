@@ -3,9 +3,10 @@
 #include "cli/verbs.h"
 
 static const struct verb *const subs[] = {
-	&verb_trace_ls,	  &verb_trace_show,   &verb_trace_query,  &verb_trace_stats,
-	&verb_trace_tail, &verb_trace_export, &verb_trace_verify, &verb_trace_head,
-	&verb_trace_key,  &verb_trace_note,   &verb_trace_prune,  &verb_trace_redact,
+	&verb_trace_ls,	    &verb_trace_show,	&verb_trace_query,  &verb_trace_stats,
+	&verb_trace_tail,   &verb_trace_export, &verb_trace_verify, &verb_trace_head,
+	&verb_trace_key,    &verb_trace_note,	&verb_trace_prune,  &verb_trace_replay,
+	&verb_trace_redact,
 };
 
 static int trace_verb(int argc, char **argv)

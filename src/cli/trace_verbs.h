@@ -11,6 +11,7 @@
 extern const struct verb verb_trace_ls;
 extern const struct verb verb_trace_show;
 extern const struct verb verb_trace_query;
+extern const struct verb verb_trace_replay;
 extern const struct verb verb_trace_stats;
 extern const struct verb verb_trace_tail;
 extern const struct verb verb_trace_export;
