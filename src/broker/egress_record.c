@@ -27,9 +27,10 @@ static const char *const phases[EGRESS_PHASE_COUNT] = { "opened", "closed", "sto
 static const char *const doors[EGRESS_DOOR_COUNT] = { "captured", "connect", "absolute", "socks",
 						      "lookup" };
 static const char *const verdicts[EGRESS_VERDICT_COUNT] = { "deny", "ask", "allow" };
-static const char *const outcomes[EGRESS_OUTCOME_COUNT] = { "done",	   "denied",	  "special",
-							    "no-name",	   "no-resolver", "refused",
-							    "unreachable", "timeout",	  "busy" };
+static const char *const outcomes[EGRESS_OUTCOME_COUNT] = {
+	"done",	   "denied",	  "special", "no-name", "no-resolver",
+	"refused", "unreachable", "timeout", "busy",	"cancelled",
+};
 
 static const struct egress_policy *policy_of(const struct task *task)
 {
@@ -164,8 +165,11 @@ static enum denial_kind kind_of(const struct task *task, const struct egress_flo
 /* Whether it was refused; what was allowed and could not be reached was not. */
 static bool is_denied(const struct egress_flow *flow)
 {
-	if (flow->phase != EGRESS_STOPPED || flow->door == EGRESS_LOOKUP)
+	if (flow->phase == EGRESS_OPENED || flow->door == EGRESS_LOOKUP)
 		return false;
+	/* it was open, until a quota or what it sent ended it */
+	if (flow->phase == EGRESS_CLOSED)
+		return flow->verdict == EGRESS_DENY;
 	return flow->verdict != EGRESS_ALLOW || flow->outcome == EGRESS_DENIED ||
 	       flow->outcome == EGRESS_SPECIAL;
 }
@@ -183,7 +187,7 @@ static void add_to_result(struct job *job, const struct egress_flow *flow,
 	target->bytes_down += flow->bytes_down;
 	if (flow->protocol && !target->protocol)
 		target->protocol = egress_protocol_name(flow->protocol);
-	if (flow->phase != EGRESS_CLOSED)
+	if (flow->phase != EGRESS_CLOSED || is_denied(flow))
 		target->count += count;
 	if (flow->phase == EGRESS_STOPPED && !is_denied(flow) && flow->door != EGRESS_LOOKUP)
 		target->failed += count;

@@ -239,7 +239,7 @@ static int take_cancel(struct dialer *dialer, const struct egress_cancel *messag
 		return 0;
 	if (!dial->resolved_ns)
 		dial->resolved_ns = now_ns;
-	result = tell_tried(dialer, dial, EGRESS_TIMEOUT, now_ns);
+	result = tell_tried(dialer, dial, EGRESS_CANCELLED, now_ns);
 	drop(dialer, dial);
 	return result;
 }

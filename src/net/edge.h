@@ -108,7 +108,8 @@ enum egress_outcome {
 	EGRESS_REFUSED,	    /* ECONNREFUSED */
 	EGRESS_UNREACHABLE, /* no route, or other errors of connect(2) */
 	EGRESS_TIMEOUT,
-	EGRESS_BUSY, /* more dials at once than its limit */
+	EGRESS_BUSY,	  /* more dials at once than its limit */
+	EGRESS_CANCELLED, /* nobody waited for it any more: in EGRESS_TRIED alone */
 	EGRESS_OUTCOME_COUNT,
 };
 

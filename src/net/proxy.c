@@ -34,11 +34,18 @@
 enum watched { WATCH_CHANNEL = 1, WATCH_PEER, WATCH_UDP, WATCH_LISTENER };
 
 static const uint64_t deadline_ns[DEADLINE_COUNT] = {
-	[DEADLINE_SILENT] = 300 * MILLISECOND_NS, [DEADLINE_FIRST] = 30 * SECOND_NS,
-	[DEADLINE_HEAD] = 15 * SECOND_NS,	  [DEADLINE_DIAL] = 30 * SECOND_NS,
-	[DEADLINE_ASK] = 600 * SECOND_NS,	  [DEADLINE_ANSWER] = 900 * SECOND_NS,
-	[DEADLINE_KEEP] = 75 * SECOND_NS,	  [DEADLINE_IDLE] = 7200 * SECOND_NS,
-	[DEADLINE_DRAIN] = 2 * SECOND_NS,	  [DEADLINE_PACE] = 50 * MILLISECOND_NS,
+	[DEADLINE_SILENT] = 300 * MILLISECOND_NS,
+	[DEADLINE_FIRST] = 30 * SECOND_NS,
+	[DEADLINE_HEAD] = 15 * SECOND_NS,
+	[DEADLINE_DIAL] = 30 * SECOND_NS,
+	[DEADLINE_ASK] = 600 * SECOND_NS,
+	[DEADLINE_ANSWER] = 900 * SECOND_NS,
+	[DEADLINE_KEEP] = 75 * SECOND_NS,
+	[DEADLINE_IDLE] = 7200 * SECOND_NS,
+	[DEADLINE_DRAIN] = 2 * SECOND_NS,
+	[DEADLINE_PACE] = 50 * MILLISECOND_NS,
+	/* as long as the kernel keeps what its program has closed (tcp(7), tcp_fin_timeout) */
+	[DEADLINE_LEFT] = 60 * SECOND_NS,
 };
 
 static void connection_step(struct proxy *proxy, struct connection *connection);
@@ -321,7 +328,7 @@ static int take_dialed(struct proxy *proxy, struct message *message)
 	if (message->length != sizeof(dialed))
 		return -EBADMSG;
 	memcpy(&dialed, message->bytes, sizeof(dialed));
-	if (dialed.outcome >= EGRESS_OUTCOME_COUNT ||
+	if (dialed.outcome >= EGRESS_CANCELLED ||
 	    message->fd_count != (dialed.outcome == EGRESS_DONE))
 		return -EBADMSG;
 	connection = &proxy->connections[dialed.id & ((1u << CONNECTION_BITS) - 1)];
@@ -470,6 +477,7 @@ static enum step expire_state(struct proxy *proxy, struct connection *connection
 			       refuse_http(proxy, connection, 408, "nothing came in time") :
 			       refuse_reset(proxy, connection, "nothing came in time");
 	case DEADLINE_ANSWER:
+	case DEADLINE_LEFT:
 		return refuse_http(proxy, connection, 504, "the server did not answer in time");
 	case DEADLINE_IDLE:
 		return refuse_reset(proxy, connection, "nothing moved for too long");
@@ -601,6 +609,8 @@ static void take_event(struct proxy *proxy, const struct epoll_event *event)
 		end->writable = true;
 	if (event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		end->is_ending = true;
+	if (event->events & (EPOLLHUP | EPOLLERR))
+		end->is_gone = true;
 	connection_step(proxy, connection);
 }
 

@@ -549,6 +549,7 @@ static enum step pass_response(struct proxy *proxy, struct connection *connectio
 	case FLOW_LOST:
 		return refuse_reset(proxy, connection, "a connection was lost");
 	case FLOW_QUOTA:
+		connection->answer.verdict = EGRESS_DENY;
 		return refuse_reset(proxy, connection, "the quota of bytes is used up");
 	case FLOW_AGAIN:
 		return STEP_AGAIN;
@@ -597,6 +598,9 @@ enum step step_http(struct proxy *proxy, struct connection *connection)
 
 	if (!http->is_sent)
 		return step_request(proxy, connection);
+	/* its request is with the server, and nobody is there for the answer */
+	if (connection->client.is_gone && http_body_is_done(&http->up))
+		return refuse_reset(proxy, connection, "the client was lost");
 	up = pass_request(proxy, connection);
 	if (up == STEP_END || connection->state != STATE_HTTP)
 		return up;
@@ -604,7 +608,9 @@ enum step step_http(struct proxy *proxy, struct connection *connection)
 	if (down == STEP_END || down == STEP_NEXT || connection->state != STATE_HTTP)
 		return down;
 	is_moving = connection->up.passed + connection->down.passed != before;
-	deadline = http->has_response ? DEADLINE_IDLE : DEADLINE_ANSWER;
+	deadline = http->has_response		? DEADLINE_IDLE :
+		   connection->client.is_ending ? DEADLINE_LEFT :
+						  DEADLINE_ANSWER;
 	if (connection->deadline != DEADLINE_PACE &&
 	    (connection->deadline != deadline || is_moving))
 		connection_wait(proxy, connection, deadline);

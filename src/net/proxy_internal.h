@@ -59,6 +59,7 @@ enum deadline {
 	DEADLINE_DIAL,	 /* the dialer has limits of its own, below this one */
 	DEADLINE_ASK,	 /* a person's answer */
 	DEADLINE_ANSWER, /* the head of a response */
+	DEADLINE_LEFT,	 /* the same for a client that has said its last, and may have left */
 	DEADLINE_KEEP,	 /* a kept connection without a request */
 	DEADLINE_IDLE,	 /* nothing moves in a tunnel or body */
 	DEADLINE_DRAIN,

@@ -186,6 +186,7 @@ const char *connection_trouble(const struct connection *connection)
 		[EGRESS_UNREACHABLE] = "the server cannot be reached",
 		[EGRESS_TIMEOUT] = "the server did not answer in time",
 		[EGRESS_BUSY] = "too many connections are being made at once",
+		[EGRESS_CANCELLED] = "it was given up",
 	};
 
 	return texts[connection->outcome];

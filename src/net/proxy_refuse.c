@@ -187,6 +187,7 @@ enum step refuse_dial(struct proxy *proxy, struct connection *connection)
 		[EGRESS_UNREACHABLE] = { 502, SOCKS_NETWORK_UNREACHABLE },
 		[EGRESS_TIMEOUT] = { 504, SOCKS_HOST_UNREACHABLE },
 		[EGRESS_BUSY] = { 503, SOCKS_FAILED },
+		[EGRESS_CANCELLED] = { 503, SOCKS_FAILED },
 	};
 	uint32_t outcome = connection->outcome;
 

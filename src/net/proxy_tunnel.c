@@ -31,7 +31,10 @@ static struct turn move(struct proxy *proxy, struct connection *connection, stru
 	turn.result = relay_move(&proxy->relay, stream, limit);
 	quota_charge(proxy, connection);
 	limit = quota_left(proxy, connection, is_up, &turn.is_paced);
-	turn.is_used_up = limit == 0 && !turn.is_paced && !stream->from->is_done;
+	/* and there is more: what came already counts as well as what is still to be read */
+	turn.is_used_up = limit == 0 && !turn.is_paced &&
+			  (chunk_length(stream->in) > 0 ||
+			   (stream->from->readable && !stream->from->is_done));
 	if (turn.result == RELAY_ENDED)
 		end_shut(stream->to);
 	return turn;
@@ -47,9 +50,10 @@ enum step step_tunnel(struct proxy *proxy, struct connection *connection)
 		return end_tunnel(proxy, connection, "a connection was reset");
 	if (up.result == RELAY_ENDED && down.result == RELAY_ENDED)
 		return end_tunnel(proxy, connection, NULL);
-	if ((up.is_used_up && connection->client.readable) ||
-	    (down.is_used_up && connection->upstream.readable))
+	if (up.is_used_up || down.is_used_up) {
+		connection->answer.verdict = EGRESS_DENY;
 		return end_tunnel(proxy, connection, "the quota of bytes is used up");
+	}
 	if (up.result == RELAY_AGAIN || down.result == RELAY_AGAIN)
 		return STEP_AGAIN;
 	if (up.is_paced || down.is_paced)

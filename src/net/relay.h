@@ -41,6 +41,7 @@ struct end {
 	bool is_ending; /* its end of file or an error has come, and is not read yet */
 	bool is_done;	/* it sent its end of file, and that was read */
 	bool is_shut;	/* we shut our side of it */
+	bool is_gone;	/* reset, or closed in both directions: nothing that is sent arrives */
 	bool is_lost;	/* reset, or any other error */
 };
 

@@ -22,7 +22,8 @@ HERE = os.path.dirname(BAWN)
 DIALER, LAB = os.path.join(HERE, "bawn-dialer"), os.path.join(HERE, "bawn-dialer-lab")
 LIMIT_S = 30
 READY, DIAL, CANCEL, DIALED, TRIED = 1, 2, 3, 4, 5
-(DONE, DENIED, SPECIAL, NO_NAME, NO_RESOLVER, REFUSED, UNREACHABLE, TIMEOUT, BUSY) = range(9)
+(DONE, DENIED, SPECIAL, NO_NAME, NO_RESOLVER, REFUSED, UNREACHABLE, TIMEOUT, BUSY,
+ CANCELLED) = range(10)
 # Of the public network for the rules, and nobody's but the test's.
 ONE, OTHER, SIX = "93.184.216.34", "93.184.216.35", "2606:2800:220:1::1"
 A, CNAME, AAAA = 1, 5, 28
@@ -465,7 +466,7 @@ def test_one_that_does_not_answer_holds_nobody_up():
         while select.select([dialer.channel], [], [], 0.3)[0]:
             dialer.tried()
         dialer.cancel(1)
-        assert dialer.tried()[:2] == (1, TIMEOUT)
+        assert dialer.tried()[:2] == (1, CANCELLED)
         assert not select.select([dialer.peer], [], [], 0.1)[0]
         dialer.cancel(1)
         begun = time.monotonic()
@@ -482,7 +483,7 @@ def test_dials_at_once_are_counted():
             dialer.ask("a.example", number=number)
         assert dialer.answer()[:2] == (256, BUSY)
         dialer.cancel(5)
-        assert dialer.tried()[:2] == (5, TIMEOUT)
+        assert dialer.tried()[:2] == (5, CANCELLED)
         dialer.ask("a.example", number=300)
         assert not select.select([dialer.peer], [], [], 0.2)[0]
 

@@ -678,6 +678,56 @@ def test_quotas():
 
 
 @in_network
+def test_a_quota_used_up_ends_what_has_come_already():
+    """All that there is to send was read with the hello: no event would ever tell of it."""
+    first, big = hello("good.example"), hello("good.example") + bytes(4000)
+    with Proxy("allow,good.example,port=443,up=1000", dial=Origin(read_all)) as proxy:
+        for sent in (big, first):
+            with dial_name("good.example", 443) as end:
+                end.sendall(sent)
+                end.settimeout(10)
+                with pytest.raises(ConnectionResetError):
+                    while True:
+                        assert not end.recv(100)
+                        time.sleep(0.005)
+        closed = until(lambda: [f for f in proxy.flows if f.phase == CLOSED][1:])[0]
+        assert closed.bytes_up == 0 and b"quota" in closed.reason
+        # it was allowed, and is denied now: who started the task is told so
+        assert {f.verdict for f in proxy.flows if f.phase == CLOSED} == {DENY}
+
+
+def leave(end, is_reset):
+    if is_reset:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    end.close()
+
+
+@pytest.mark.parametrize("is_reset", [True, pytest.param(False, marks=pytest.mark.skipif(
+    not os.environ.get("BAWN_SOAK"), reason="takes a minute: BAWN_SOAK"))])
+@in_network
+def test_a_client_that_left_holds_no_server(is_reset):
+    asked, ended = threading.Event(), threading.Event()
+
+    def think(end):
+        assert end.recv(4096)
+        asked.set()
+        while end.recv(4096):
+            pass
+        ended.set()
+
+    with Proxy("allow,good.example,port=80", dial=Origin(think)) as proxy:
+        end = dial_name("good.example", 80)
+        end.sendall(REQUEST)
+        assert asked.wait(10)
+        assert not ended.is_set()
+        leave(end, is_reset)
+        assert ended.wait(10 if is_reset else 70)
+        closed = until(lambda: [f for f in proxy.flows if f.phase == CLOSED])[0]
+        assert closed.reason == (b"the client was lost" if is_reset else
+                                 b"the server did not answer in time")
+
+
+@in_network
 def test_pace():
     def send(end):
         end.recv(1)
