@@ -91,6 +91,11 @@ int authority_join(const struct document *const *documents, size_t count, struct
 	size_t total = 0;
 	int result = 0;
 
+	/* nobody to be held against */
+	if (count == 1) {
+		*ret_document = *documents[0];
+		return 0;
+	}
 	for (size_t i = 0; i < count; i++)
 		total += documents[i]->count;
 	joined.statements = arena_array(arena, total + 1, sizeof(*joined.statements));

@@ -436,6 +436,11 @@ int document_join(const struct document *const *documents, size_t count, struct 
 	struct document joined = { .file = count ? documents[count - 1]->file : "" };
 	size_t total = 0;
 
+	/* statements are not changed once they are made */
+	if (count == 1) {
+		*ret_document = *documents[0];
+		return 0;
+	}
 	for (size_t i = 0; i < count; i++)
 		total += documents[i]->count;
 	joined.statements = arena_array(arena, total + 1, sizeof(*joined.statements));
