@@ -130,7 +130,7 @@ static const struct {
 	[DOCUMENT_SHAPE_PATTERNS] = { VALUE_PATTERN, { ROWS(pattern_fields), true } },
 	[DOCUMENT_SHAPE_DEVICES] = { VALUE_DEVICE, { ROWS(device_fields), true } },
 	[DOCUMENT_SHAPE_PROGRAMS] = { VALUE_PROGRAM, { ROWS(program_fields), true } },
-	[DOCUMENT_SHAPE_NETWORK] = { VALUE_NETWORK, { ROWS(network_fields), false } },
+	[DOCUMENT_SHAPE_NETWORK] = { VALUE_NETWORK, { ROWS(network_fields), true } },
 	[DOCUMENT_SHAPE_CREDENTIAL] = { VALUE_TEXT, { ROWS(credential_fields), false } },
 	[DOCUMENT_SHAPE_TARGET] = { VALUE_TEXT, { ROWS(target_fields), false } },
 	[DOCUMENT_SHAPE_EXCEPTION] = { VALUE_TEXT, { ROWS(exception_fields), false } },

@@ -105,7 +105,7 @@ def test_what_is_malformed_is_refused(place, arguments, words):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("[{host: '*'}]", "over-broad"), ("['*']", "is a map"), ("['']", "is a map"),
+    ("[{host: '*'}]", "over-broad"), ("['*']", "over-broad"), ("['']", "network.allow"),
     ("[{host: '*.com'}]", "over-broad"), ("[{host: '*.github.io'}]", "over-broad"),
     ("[{host: ''}]", "host"), ("[{host: null}]", "host"), ("[{}]", 'lacks "host"'),
     ("[{host: 10.0.0.1/8}]", "behind its prefix"),
@@ -133,3 +133,12 @@ def test_a_run_is_explained_with_its_rules(place, policy):
 def test_an_empty_list_allows_nothing(place, policy):
     path = policy("network: {allow: []}\n")
     assert asked(place, "--policy", path, "--host", "a.example:443")["network"] == "none"
+
+
+def test_a_name_alone_is_a_rule(place, policy):
+    path = policy("network:\n  allow: [pypi.org, '*.example.org', 10.1.2.3]\n"
+                  "  deny: [evil.example.org]\n")
+    for target, verdict in (("pypi.org:443", "allow"), ("pypi.org:80", "deny"),
+                            ("a.example.org:443", "allow"), ("evil.example.org:443", "deny"),
+                            ("10.1.2.3:443", "allow"), ("10.1.2.4:443", "deny")):
+        assert asked(place, "--policy", path, "--host", target)["verdict"] == verdict, target
