@@ -190,6 +190,60 @@ static bool names_special(const struct egress_rule *rule, const struct host *hos
 	return rule->prefix_bits >= class.bits;
 }
 
+/* Denials that need to know more of one question; what more of them close is seen later. */
+#define DENIALS_LIMIT 32
+
+struct denials {
+	const struct egress_rule *rules[DENIALS_LIMIT];
+	size_t count;
+};
+
+/* One way that a rule leaves; method and path NULL: any. */
+struct way {
+	uint32_t protocol;
+	const char *method, *path;
+};
+
+static bool is_closed(const struct denials *denials, const struct way *way)
+{
+	for (size_t i = 0; i < denials->count; i++) {
+		const struct egress_rule *rule = denials->rules[i];
+
+		if (!(protocols_of(rule) & way->protocol))
+			continue;
+		if (rule->method_count &&
+		    (!way->method || !has_word(rule->methods, rule->method_count, way->method)))
+			continue;
+		if (rule->path_count &&
+		    (!way->path || !has_word(rule->paths, rule->path_count, way->path)))
+			continue;
+		return true;
+	}
+	return false;
+}
+
+/* Whether something can be sent by this rule that none of the denials is about. */
+static bool has_way(const struct egress_rule *rule, const struct egress_question *question,
+		    const struct denials *denials)
+{
+	uint32_t protocols = rule->protocols & EGRESS_TCP ? EGRESS_PROTOCOLS_ALL : rule->protocols;
+	struct way way;
+
+	if (question->known & EGRESS_FACT_PROTOCOL)
+		protocols &= question->protocol;
+	for (way.protocol = 1; way.protocol <= protocols; way.protocol <<= 1)
+		for (size_t i = 0; protocols & way.protocol && i <= rule->method_count; i++)
+			for (size_t j = 0; j <= rule->path_count; j++) {
+				way.method = i < rule->method_count ? rule->methods[i] : NULL;
+				way.path = j < rule->path_count ? rule->paths[j] : NULL;
+				/* any, only where the rule names none */
+				if ((way.method || !rule->method_count) &&
+				    (way.path || !rule->path_count) && !is_closed(denials, &way))
+					return true;
+			}
+	return false;
+}
+
 /* Of the rules with one verdict: the first that matches, and the first that may. */
 struct found {
 	const struct egress_rule *sure, *maybe;
@@ -233,14 +287,16 @@ static void combine(const struct found found[static EGRESS_VERDICT_COUNT],
 		*answer = (struct egress_answer){ .verdict = EGRESS_DENY };
 }
 
-void egress_decide(const struct egress_policy *policy, const struct egress_question *question,
-		   struct egress_answer *ret_answer)
+/* Every rule that matches, or may; the last one that decides by itself, or NULL. */
+static const struct egress_rule *find_all(const struct egress_policy *policy,
+					  const struct egress_question *question,
+					  const struct denials *denials, struct denials *maybe,
+					  struct found found[static EGRESS_VERDICT_COUNT])
 {
-	struct found found[EGRESS_VERDICT_COUNT] = { 0 };
 	const char *special = host_special(question->host);
 	size_t length = strlen(question->host->name);
 
-	*ret_answer = (struct egress_answer){ .verdict = EGRESS_DENY };
+	memset(found, 0, EGRESS_VERDICT_COUNT * sizeof(*found));
 	for (size_t i = 0; policy->mode == EGRESS_POLICY && i < policy->rule_count; i++) {
 		const struct egress_rule *rule = &policy->rules[i];
 		uint32_t needs;
@@ -248,16 +304,40 @@ void egress_decide(const struct egress_policy *policy, const struct egress_quest
 		if (!matches_host(rule, question->host, length) ||
 		    !matches_rest(policy, rule, question, &needs))
 			continue;
-		if (rule->verdict == EGRESS_DENY && !needs) {
-			ret_answer->rule = rule;
-			return;
-		}
-		if (rule->verdict == EGRESS_DENY || !special || names_special(rule, question->host))
-			find(&found[rule->verdict], rule, needs);
+		if (rule->verdict == EGRESS_DENY && !needs)
+			return rule;
+		if (rule->verdict == EGRESS_DENY && maybe->count < DENIALS_LIMIT)
+			maybe->rules[maybe->count++] = rule;
+		if (rule->verdict != EGRESS_DENY &&
+		    ((special && !names_special(rule, question->host)) ||
+		     !has_way(rule, question, denials)))
+			continue;
+		find(&found[rule->verdict], rule, needs);
 	}
+	return NULL;
+}
+
+void egress_decide(const struct egress_policy *policy, const struct egress_question *question,
+		   struct egress_answer *ret_answer)
+{
+	struct denials none = { .count = 0 }, maybe = { .count = 0 };
+
+	struct found found[EGRESS_VERDICT_COUNT];
+
+	*ret_answer = (struct egress_answer){ .verdict = EGRESS_DENY };
+	ret_answer->rule = find_all(policy, question, &none, &maybe, found);
+	if (ret_answer->rule)
+		return;
 	combine(found, ret_answer);
 	if (ret_answer->verdict == EGRESS_DENY)
-		ret_answer->special = special;
+		ret_answer->special = host_special(question->host);
+	if (ret_answer->verdict == EGRESS_DENY || !maybe.count)
+		return;
+	/* what nothing that is sent can open is closed now: before a name is resolved for it */
+	(void)find_all(policy, question, &maybe, &none, found);
+	combine(found, ret_answer);
+	if (ret_answer->verdict == EGRESS_DENY)
+		ret_answer->rule = maybe.rules[0];
 }
 
 /* Whether the rule of a name lets it lead there. */

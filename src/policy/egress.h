@@ -13,7 +13,8 @@
  * Deny beats ask beats allow; nothing matched = deny (RULE_EGRESS_DEFAULT). A rule matches when
  * host, port and all that it demands besides (protocol, method, path, tool, purpose, time) do. What
  * is not known yet neither matches nor fails: the answer then says what has to be known. Such an
- * answer is never final, and no byte of the task's may be sent on it.
+ * answer is never final, and no byte of the task's may be sent on it. Where denials close every way
+ * that rules allow, the answer is a final no, whatever is not known: nothing is resolved for it.
  *
  * Special hosts and addresses (host_special(), address_special()) are denied (RULE_EGRESS_SPECIAL)
  * unless a rule names them: an exact name; a wildcard below a special name; a network that lies

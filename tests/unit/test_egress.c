@@ -841,6 +841,65 @@ static void words(void **state)
 		assert_string_not_equal(egress_protocol_name(1u << bit), "unknown");
 }
 
+/* Where denials close every way, nothing has to be known, resolved or sent for the no. */
+static void closed_ways(void **state)
+{
+	static const char *const get[] = { "GET" }, *const both[] = { "GET", "POST" },
+				 *const path[] = { "/a" };
+	struct host host = host_of("x.example");
+	struct egress_question question = { .host = &host, .port = 443 };
+	struct egress_rule rules[] = { rule_of(EGRESS_ALLOW, "x.example"),
+				       rule_of(EGRESS_DENY, "x.example"),
+				       rule_of(EGRESS_DENY, "*.example") };
+	struct egress_policy policy = policy_of(rules, 2);
+
+	(void)state;
+	/* one protocol of several */
+	rules[1].protocols = EGRESS_HTTP;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_ALLOW);
+	/* the only one */
+	rules[0].protocols = EGRESS_HTTP;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_DENY);
+	assert_int_equal(ask(&policy, &question).needs, 0);
+	assert_ptr_equal(ask(&policy, &question).rule, &rules[1]);
+	/* TLS may be the web's */
+	rules[0].protocols = EGRESS_HTTPS;
+	rules[1].protocols = EGRESS_TLS;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_DENY);
+	/* two denials together */
+	policy.rule_count = 3;
+	rules[0].protocols = EGRESS_HTTP | EGRESS_SSH;
+	rules[1].protocols = EGRESS_SSH;
+	rules[2].protocols = EGRESS_HTTP;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_DENY);
+	/* some methods, or paths, are left */
+	rules[2].methods = get;
+	rules[2].method_count = 1;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_ALLOW);
+	rules[0].protocols = EGRESS_HTTP;
+	rules[0].methods = both;
+	rules[0].method_count = 2;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_ALLOW);
+	rules[2].methods = both;
+	rules[2].method_count = 2;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_DENY);
+	rules[2].paths = path;
+	rules[2].path_count = 1;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_ALLOW);
+	rules[0].paths = path;
+	rules[0].path_count = 1;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_DENY);
+	/* what takes any bytes has other ways */
+	rules[0] = rule_of(EGRESS_ALLOW, "x.example");
+	rules[0].protocols = EGRESS_TCP;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_ALLOW);
+	/* another rule opens one */
+	rules[0].protocols = EGRESS_SSH;
+	rules[2] = rule_of(EGRESS_ASK, "x.example");
+	rules[2].protocols = EGRESS_HTTP;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_ASK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -860,6 +919,7 @@ int main(void)
 		cmocka_unit_test(refused_values),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(words),
+		cmocka_unit_test(closed_ways),
 	};
 
 	return cmocka_run_group_tests_name("egress", tests, NULL, NULL);
