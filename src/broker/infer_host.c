@@ -155,7 +155,29 @@ static bool is_loopback(const char *host)
 	       strncmp(host, "::1", 3) == 0 || strncmp(host, "[::1]", 5) == 0;
 }
 
-static void report_host(struct infer_search *search, unsigned says, const char *host)
+/* What says that another port is meant than those of the web, which the remedy has by itself. */
+static const struct {
+	const char *text, *port;
+} services[] = {
+	{ "ssh: ", "22" },    { "ssh://", "22" }, { "sftp://", "22" },
+	{ "git://", "9418" }, { "ftp://", "21" }, { "(port 9418)", "9418" },
+};
+
+static void set_remedy(struct denial *denial, const char *host, const char *line)
+{
+	if (!host[0] || strchr(host, ':'))
+		return;
+	for (size_t i = 0; i < COUNT(services); i++)
+		if (strstr(line, services[i].text)) {
+			(void)snprintf(denial->grant, sizeof(denial->grant), "%.200s:%s", host,
+				       services[i].port);
+			return;
+		}
+}
+
+/* line: what names the host */
+static void report_host(struct infer_search *search, unsigned says, const char *host,
+			const char *line)
 {
 	enum denial_kind kind;
 
@@ -164,7 +186,8 @@ static void report_host(struct infer_search *search, unsigned says, const char *
 		return;
 	kind = says & SAYS_UNRESOLVED ? DENIAL_NET_RESOLVE : DENIAL_NET_CONNECT;
 
-	denial_add(search->list, kind, rule_builtin(RULE_NETWORK_LOOPBACK), host, false);
+	if (denial_add(search->list, kind, rule_builtin(RULE_NETWORK_LOOPBACK), host, false))
+		set_remedy(&search->list->items[search->list->count - 1], host, line);
 }
 
 void infer_search_hosts(struct infer_search *search, const char *line, unsigned says)
@@ -177,7 +200,7 @@ void infer_search_hosts(struct infer_search *search, const char *line, unsigned 
 	}
 	search->named |= says & SAYS_NETWORK;
 	if (!is_loopback(host.text))
-		report_host(search, says, host.text);
+		report_host(search, says, host.text, line);
 }
 
 void infer_search_curl(struct infer_search *search, const char *line)
@@ -189,7 +212,7 @@ void infer_search_curl(struct infer_search *search, const char *line)
 	if (at && strstr(at, "Couldn't connect to server") &&
 	    host_at(at + strlen(text), ':', &host) && strchr(host.text, ':') &&
 	    !is_loopback(host.text))
-		report_host(search, SAYS_UNREACHABLE, host.text);
+		report_host(search, SAYS_UNREACHABLE, host.text, line);
 }
 
 /* An operand that can only be a host: a URL, USER@HOST or an address. */
@@ -212,18 +235,19 @@ void infer_search_anonymous(struct infer_search *search, const char *const *argv
 				0 :
 				search->anonymous & SAYS_NETWORK & ~search->named;
 	struct caller host = { .text = "" };
+	const char *line = "";
 
 	if (!says)
 		return;
 	for (size_t i = 1; i < INFER_LIMIT_OPERANDS && argv[0] && argv[i]; i++)
-		if (operand_host(argv[i], &host))
+		if (operand_host(line = argv[i], &host))
 			break;
 		else
 			host.text[0] = '\0';
 	if (is_loopback(host.text))
 		return;
 	if (says & SAYS_UNRESOLVED)
-		report_host(search, SAYS_UNRESOLVED, host.text);
+		report_host(search, SAYS_UNRESOLVED, host.text, line);
 	if (says & SAYS_UNREACHABLE)
-		report_host(search, SAYS_UNREACHABLE, host.text);
+		report_host(search, SAYS_UNREACHABLE, host.text, line);
 }

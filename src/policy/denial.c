@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "policy/danger.h"
+#include "policy/host.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +87,19 @@ static const char *why_never(const struct denial *denial)
 	return NULL;
 }
 
+/* What the remedy names; of a connection that is not known, how it is named. */
+static const char *remedy_object(const struct denial *denial)
+{
+	const char *object = denial->grant[0] ? denial->grant : denial->object, *why;
+	struct host host;
+	uint16_t port;
+
+	if (strcmp(texts[denial->kind].verb, "net.connect") == 0 &&
+	    host_parse_port(object, strlen(object), 443, &host, &port, &why) < 0)
+		return "NAME:PORT";
+	return object;
+}
+
 /* Splits the remedy at its %s, so that no text of a task is ever a format. */
 static void print_remedy(const struct denial *denial, struct buffer *buffer)
 {
@@ -97,7 +111,7 @@ static void print_remedy(const struct denial *denial, struct buffer *buffer)
 		return;
 	}
 	buffer_append(buffer, remedy, (size_t)(hole - remedy));
-	print_quoted(denial->grant[0] ? denial->grant : denial->object, buffer);
+	print_quoted(remedy_object(denial), buffer);
 	buffer_text(buffer, hole + 2);
 }
 

@@ -224,7 +224,7 @@ def denial(code="fs.read", thing="/home/agent/.aws/credentials", count=1, where=
         "fs.write": ("mounts", "fs.write", "this path is read-only in the box", "--write {}"),
         "fs.protected": ("mounts", "fs.write", "this path is protected by a rule", None),
         "net.connect": ("network", "net.connect",
-                        "the box has no network but its own loopback", None),
+                        "the box has no network but its own loopback", "--allow-host {}"),
         "sys.ptrace": ("seccomp", "sys.ptrace", "tracing or reading other processes is refused",
                        "--allow-ptrace"),
     }

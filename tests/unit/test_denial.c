@@ -103,7 +103,36 @@ static void lines(void **state)
 		    "rule");
 	assert_line(&list.items[2],
 		    "denied: net.resolve (\"mine\" /etc/bawn/a.yaml:7, inferred): names are not "
-		    "resolved: the box has no network but its own loopback");
+		    "resolved: the box has no network but its own loopback; to allow: "
+		    "--allow-host NAME:PORT");
+}
+
+/* The remedy of a connection is one that --allow-host takes. */
+static void remedies_of_connections(void **state)
+{
+	static const struct {
+		const char *object, *grant, *remedy;
+	} rows[] = {
+		{ "example.org", "", "--allow-host example.org" },
+		{ "github.com", "github.com:22", "--allow-host github.com:22" },
+		{ "1.2.3.4:8080", "", "--allow-host 1.2.3.4:8080" },
+		{ "[2606:4700::1]:443", "", "--allow-host '[2606:4700::1]:443'" },
+		{ "2606:4700::1111:443", "", "--allow-host NAME:PORT" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct denial_list list = { .count = 0 };
+		struct buffer CLEANUP_BUFFER buffer = { 0 };
+
+		denial_add(&list, DENIAL_NET_CONNECT, rule_builtin(RULE_NETWORK_LOOPBACK),
+			   rows[i].object, false);
+		(void)snprintf(list.items[0].grant, sizeof(list.items[0].grant), "%s",
+			       rows[i].grant);
+		denial_print(&list.items[0], &buffer);
+		assert_non_null(strstr(buffer.data, rows[i].remedy));
+		assert_string_equal(strstr(buffer.data, "--allow-host"), rows[i].remedy);
+	}
 }
 
 /* A remedy is pasted into a shell; what a task named there is one word and nothing else. */
@@ -222,11 +251,9 @@ static void json_of_each_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(table),
-		cmocka_unit_test(lines),
-		cmocka_unit_test(hostile_objects),
-		cmocka_unit_test(adding),
-		cmocka_unit_test(json_of_each_row),
+		cmocka_unit_test(table),	   cmocka_unit_test(lines),
+		cmocka_unit_test(hostile_objects), cmocka_unit_test(remedies_of_connections),
+		cmocka_unit_test(adding),	   cmocka_unit_test(json_of_each_row),
 	};
 
 	return cmocka_run_group_tests_name("denial", tests, NULL, NULL);

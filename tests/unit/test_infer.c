@@ -709,13 +709,39 @@ static void many_paths(void **state)
 	assert_true(list.dropped > 0);
 }
 
+/* The port that a remedy needs, where it is not one of the web. */
+static void ports_of_remedies(void **state)
+{
+	static const struct {
+		const char *line, *grant;
+	} rows_of[] = {
+		{ "ssh: Could not resolve hostname github.com: Temporary failure in name "
+		  "resolution\n",
+		  "github.com:22" },
+		{ "fatal: unable to look up 'git://example.org/x': could not resolve host: "
+		  "example.org\n",
+		  "example.org:9418" },
+		{ "curl: (6) Could not resolve host: example.org\n", "" },
+	};
+	static const char *const argv[] = { "x", NULL };
+	static struct denial_list list;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows_of) / sizeof(rows_of[0]); i++) {
+		memset(&list, 0, sizeof(list));
+		infer_denials(&policy, argv, WS, rows_of[i].line, strlen(rows_of[i].line), &list);
+		assert_int_equal(list.count, 1);
+		assert_string_equal(list.items[0].grant, rows_of[i].grant);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(absent_paths),	   cmocka_unit_test(hidden_and_protected),
 		cmocka_unit_test(read_only_paths), cmocka_unit_test(network),
 		cmocka_unit_test(nothing),	   cmocka_unit_test(cut_tail),
-		cmocka_unit_test(many_paths),
+		cmocka_unit_test(many_paths),	   cmocka_unit_test(ports_of_remedies),
 	};
 
 	return cmocka_run_group_tests_name("infer", tests, NULL, NULL);
