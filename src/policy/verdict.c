@@ -6,6 +6,7 @@
 #include "policy/glob.h"
 #include "policy/policy.h"
 #include "policy/program.h"
+#include "policy/reach.h"
 #include "policy/sensitive.h"
 #include "policy/toolset.h"
 
@@ -358,6 +359,24 @@ static bool is_own_loopback(const struct judging *judging, const struct wanted *
 	return false;
 }
 
+/* What the network's rules say; false: nothing, or it is not known where to. */
+static bool ask_network(const struct judging *judging, const struct wanted *wanted,
+			struct egress_answer *ret_answer)
+{
+	return wanted->verb == WANTED_NET_CONNECT && wanted->exact &&
+	       !is_own_loopback(judging, wanted) &&
+	       reach_decide(&judging->policy->egress, wanted->target,
+			    judging->facts->day * REACH_DAY_S, ret_answer);
+}
+
+/* A name that network.allow lists is no unknown one. */
+static bool is_listed(const struct judging *judging, const struct wanted *wanted)
+{
+	struct egress_answer answer;
+
+	return ask_network(judging, wanted, &answer) && answer.verdict == EGRESS_ALLOW;
+}
+
 /* Programs */
 
 static bool names_program(const struct judging *judging, const char *named, const char *word,
@@ -475,7 +494,8 @@ static bool is_asked_for(const struct judging *judging, const struct ruling *row
 	switch (row->kind) {
 	case RULING_ASK:
 		return verbs_of(row->text) & (UINT32_C(1) << wanted->verb) &&
-		       !(wanted->verb == WANTED_NET_CONNECT && is_own_loopback(judging, wanted));
+		       !(wanted->verb == WANTED_NET_CONNECT &&
+			 (is_own_loopback(judging, wanted) || is_listed(judging, wanted)));
 	case RULING_ASK_METHOD:
 		return is_method(judging, wanted, row->text);
 	case RULING_TARGET_HOST:
@@ -519,6 +539,21 @@ static void judge_rows(struct judging *judging, const struct wanted *wanted,
 			say(judging, verdict, WANTED_ASKS, rule_of(judging, row),
 			    why_asked(judging, row, wanted));
 	}
+}
+
+static void judge_network(struct judging *judging, const struct wanted *wanted,
+			  struct verdict *verdict)
+{
+	struct egress_answer answer;
+
+	if (!ask_network(judging, wanted, &answer))
+		return;
+	if (answer.verdict != EGRESS_ALLOW)
+		say(judging, verdict, answer.verdict == EGRESS_DENY ? WANTED_DENIES : WANTED_ASKS,
+		    egress_answer_rule(&answer), reach_reason(&answer));
+	else if (verdict->judgement == WANTED_ALLOWS)
+		*verdict = (struct verdict){ WANTED_ALLOWS, egress_answer_rule(&answer),
+					     reach_reason(&answer) };
 }
 
 /* What is never allowed, or only where the wall is made for it. */
@@ -569,6 +604,7 @@ static struct verdict judge_by_rules(struct judging *judging, size_t index)
 	if (wanted->verb == WANTED_UNCLEAR)
 		say(judging, &verdict, WANTED_ASKS, wanted_rule(wanted->verb), meaning(wanted));
 	judge_always(judging, wanted, index, &verdict);
+	judge_network(judging, wanted, &verdict);
 	if (!verdict.reason)
 		verdict = (struct verdict){ WANTED_ALLOWS, rule_builtin(RULE_RUN_ALLOWED),
 					    rule_builtin_text(RULE_RUN_ALLOWED) };

@@ -259,6 +259,65 @@ static void test_steps_are_limited(void **state)
 	assert_int_equal(list.whole.judgement, WANTED_ASKS);
 }
 
+/* What the network's rules say of a connection whose host and port stand in the words. */
+static void test_network(void **state)
+{
+	static struct egress_ports web[] = { { 443, 443 } };
+	static struct egress_rule egress[] = {
+		{ .ref = { "listed", "/etc/p.yaml", 7 },
+		  .verdict = EGRESS_ALLOW,
+		  .name = "listed.example" },
+		{ .ref = { "asked", "/etc/p.yaml", 8 },
+		  .verdict = EGRESS_ASK,
+		  .name = "asked.example" },
+		{ .ref = { "no", "/etc/p.yaml", 9 }, .verdict = EGRESS_DENY, .name = "no.example" },
+	};
+	static const struct {
+		const char *url, *rule;
+		enum wanted_judgement judgement;
+	} cases[] = {
+		/* "unknown-domains" is asked for: a listed one is none */
+		{ "https://listed.example/x", "listed", WANTED_ALLOWS },
+		{ "http://listed.example/x", "egress.default", WANTED_DENIES },
+		{ "https://listed.example:8443/x", "egress.default", WANTED_DENIES },
+		{ "https://other.example/x", "egress.default", WANTED_DENIES },
+		{ "https://asked.example/x", "one", WANTED_ASKS },
+		{ "https://no.example/x", "no", WANTED_DENIES },
+		{ "https://169.254.169.254/", "egress.special", WANTED_DENIES },
+		{ "http://localhost:8000/", "run.allowed", WANTED_ALLOWS },
+	};
+	struct arena CLEANUP_ARENA arena = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		egress[i].ports = web;
+		egress[i].port_count = 1;
+		egress[i].protocols = egress[i].verdict == EGRESS_DENY ? EGRESS_PROTOCOLS_ALL :
+									 EGRESS_PROTOCOLS_DEFAULT;
+		egress[i].tool = egress[i].purpose = "";
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct classify classify = { .arena = &arena, .facts = &facts };
+		struct policy policy = policy_of(ASKS);
+		struct verdict_facts judging = { .policy = &policy, .day = TODAY };
+		const char *argv[] = { "curl", "-s", cases[i].url };
+		struct verdict_list list;
+		size_t row = 0;
+
+		policy.egress = (struct egress_policy){
+			.mode = EGRESS_POLICY, .purpose = "", .rules = egress, .rule_count = 3
+		};
+		classify_argv(&classify, argv, 3);
+		verdict_make(&classify, &judging, &list);
+		while (row < classify.wanted_count &&
+		       classify.wanted[row].verb != WANTED_NET_CONNECT)
+			row++;
+		assert_true(row < classify.wanted_count);
+		assert_int_equal(list.rows[row].judgement, cases[i].judgement);
+		assert_string_equal(list.rows[row].rule.id, cases[i].rule);
+	}
+}
+
 static void test_days(void **state)
 {
 	static const struct {
@@ -310,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_not_read_asks),
 		cmocka_unit_test(test_what_is_not_read_is_no_request),
 		cmocka_unit_test(test_steps_are_limited),
+		cmocka_unit_test(test_network),
 		cmocka_unit_test(test_days),
 		cmocka_unit_test(test_words),
 	};
