@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
+#include "policy/egress_text.h"
 #include "policy/policy.h"
 
 /* A summary names what is there; what is hidden is not betrayed by listing it. */
@@ -79,6 +80,20 @@ static void rulings_json(const struct policy *policy, struct json *json)
 	json_array_end(json);
 }
 
+/* What is denied by name is not betrayed. */
+static void tell_network(const struct egress_policy *egress, struct buffer *text)
+{
+	buffer_text(text, "What may be connected to:\n");
+	for (size_t i = 0; i < egress->rule_count; i++) {
+		if (egress->rules[i].verdict < EGRESS_ASK)
+			continue;
+		buffer_format(text, "  %-5s  ", egress_verdict_word(egress->rules[i].verdict));
+		egress_rule_print(&egress->rules[i], text);
+		buffer_byte(text, '\n');
+	}
+	buffer_byte(text, '\n');
+}
+
 const char *summary_text(const struct policy *policy, const char *hash, struct arena *arena)
 {
 	struct buffer text = { .arena = arena };
@@ -106,6 +121,8 @@ const char *summary_text(const struct policy *policy, const char *hash, struct a
 		      policy->flags & POLICY_SHOW_SECRETS ? "shown" : "hidden",
 		      policy->flags & POLICY_NESTED_USERNS ? "allowed" : "refused",
 		      policy->flags & POLICY_ALLOW_PTRACE ? "allowed" : "refused");
+	if (policy->egress.mode == EGRESS_POLICY)
+		tell_network(&policy->egress, &text);
 	if (ruling_decides(policy))
 		tell_rulings(policy, &text);
 	for (size_t i = 0; i < policy->view.count; i++) {
@@ -132,6 +149,7 @@ const char *summary_json(const struct policy *policy, const char *hash, struct a
 	json_string(&json, "workspace", policy->workspace);
 	json_string(&json, "home", policy->home);
 	json_string(&json, "network", policy->egress.mode == EGRESS_NONE ? "loopback" : "policy");
+	egress_rules_json(&policy->egress, EGRESS_ASK, &json);
 	json_bool(&json, "nested_userns", policy->flags & POLICY_NESTED_USERNS);
 	json_bool(&json, "ptrace", policy->flags & POLICY_ALLOW_PTRACE);
 	if (ruling_decides(policy))

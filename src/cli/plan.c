@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "cli/request.h"
 #include "policy/denial.h"
+#include "policy/egress_text.h"
 
 enum { OPTION_JSON = OPTION_OWN };
 
@@ -43,6 +44,7 @@ static void print_json(const struct effective *effective, struct buffer *buffer)
 	json_unsigned(&json, "version", 1);
 	json_string(&json, "policy", effective->hash);
 	plan_json(&effective->plan, &effective->policy, &json, "operations");
+	egress_rules_json(&effective->policy.egress, EGRESS_DENY, &json);
 	json_object_end(&json);
 	buffer_text(buffer, "\n");
 }

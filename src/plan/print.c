@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
+#include "policy/egress_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,6 +131,20 @@ void plan_op_print(const struct plan_op *op, struct buffer *buffer)
 			buffer_format(buffer, " %s", flags[i].name);
 }
 
+/* What the proxy at the end of the captured connections goes by. */
+static void print_rules(const struct policy *policy, struct buffer *buffer)
+{
+	for (size_t i = 0; i < policy->egress.rule_count; i++) {
+		const struct egress_rule *rule = &policy->egress.rules[i];
+
+		buffer_format(buffer, "     proxy  %s ", egress_verdict_word(rule->verdict));
+		egress_rule_print(rule, buffer);
+		buffer_text(buffer, "  [network proxy; ");
+		rule_print(&rule->ref, buffer);
+		buffer_text(buffer, "]\n");
+	}
+}
+
 void plan_print(const struct plan *plan, const struct policy *policy, struct buffer *buffer)
 {
 	for (size_t i = 0; i < plan->count; i++) {
@@ -145,6 +160,8 @@ void plan_print(const struct plan *plan, const struct policy *policy, struct buf
 		}
 		buffer_text(buffer, "]\n");
 	}
+	if (policy->egress.mode == EGRESS_POLICY)
+		print_rules(policy, buffer);
 }
 
 static void print_flags(const struct plan_op *op, struct json *json)

@@ -1,8 +1,17 @@
 #include "policy/egress_text.h"
 
 #include "base/buffer.h"
+#include "base/json.h"
 #include "base/quantity.h"
-#include "policy/egress.h"
+
+const char *egress_verdict_word(enum egress_verdict verdict)
+{
+	static const char *const words[EGRESS_VERDICT_COUNT] = {
+		[EGRESS_DENY] = "deny", [EGRESS_ASK] = "ask", [EGRESS_ALLOW] = "allow"
+	};
+
+	return words[verdict];
+}
 
 static void print_host(const struct egress_rule *rule, struct buffer *buffer)
 {
@@ -95,4 +104,24 @@ void egress_rule_print(const struct egress_rule *rule, struct buffer *buffer)
 	if (rule->from_wall_s || rule->until_wall_s)
 		buffer_text(buffer, "; in a window of time");
 	print_quotas(rule, buffer);
+}
+
+void egress_rules_json(const struct egress_policy *policy, enum egress_verdict least,
+		       struct json *json)
+{
+	json_array(json, "network_rules");
+	for (size_t i = 0; policy->mode == EGRESS_POLICY && i < policy->rule_count; i++) {
+		const struct egress_rule *rule = &policy->rules[i];
+		struct buffer CLEANUP_BUFFER text = { 0 };
+
+		if (rule->verdict < least)
+			continue;
+		egress_rule_print(rule, &text);
+		json_object(json, NULL);
+		json_string(json, "verdict", egress_verdict_word(rule->verdict));
+		json_string(json, "text", text.failed ? NULL : text.data);
+		json_string(json, "rule", rule->ref.id);
+		json_object_end(json);
+	}
+	json_array_end(json);
 }
