@@ -282,7 +282,6 @@ PARTLY = {
 
 # Parts of rows that test_lifetime.py cannot show.
 LIFETIME_PENDING = {
-    "HG07 connections to the proxy": "there is no proxy yet: it comes with egress",
     "HG09 a file system that hangs (FUSE, NFS)": "a process that sleeps in the kernel for good "
                                                  "needs a file system of the host that does not "
                                                  "answer; mounting one takes rights on the host",

@@ -614,6 +614,47 @@ def test_HG06_deep(lab):
     case("HG06", "deep tree", good and lab.left() == [], f"status {ran.status}", "limits")
 
 
+HOG = """
+import resource, select, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(7)[1],) * 2)
+held, where = [], ("198.18.255.253", 3128)
+for number in range(5000):
+    try:
+        one = socket.socket()
+        one.setblocking(False)
+        one.connect_ex(where)
+        held.append(one)
+    except OSError:
+        break
+ends = select.poll()
+for one in held:
+    ends.register(one, select.POLLHUP | select.POLLERR)
+while len(held) > 4096 and not ends.poll(1000):
+    pass
+print("held", len(held), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_HG07_connections(lab):
+    """More connections than the proxy of a task takes: those of another task go on."""
+    ask = ("exec 3<>/dev/tcp/198.18.255.253/3128; printf 'CONNECT other.example:443 HTTP/1.1\\r\\n"
+           "Host: other.example:443\\r\\n\\r\\n' >&3; timeout 10 head -1 <&3")
+    allow = ["--allow-host", "allowed.example:443"]
+    hog = lab.start(*allow, "--stdin", "--json", "--", "/usr/bin/python3", "-c", HOG,
+                    stdin=subprocess.PIPE)
+    try:
+        held = hog.stdout.readline()
+        beside = lab.run(*allow, "--", "bash", "-c", ask)
+    finally:
+        out, _ = hog.communicate(timeout=LIMIT_S)
+    good = (held.startswith(b"held ") and b"HTTP/1.1 403" in beside.bytes
+            and hog.returncode == 0 and b"truncated" not in out)
+    assert eventually(nobody_left, DEAD_S), descendants()
+    case("HG07", "connections to the proxy", good, held.decode().strip() if good else
+         (held, beside, hog.returncode), "limits")
+
+
 # --- many at once
 
 def test_HG10_many_at_once(lab):

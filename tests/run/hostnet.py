@@ -8,8 +8,11 @@ held against it.
     host.run(argv...)             runs a command there
     host.seen("dns")              what the resolver was asked, what servers got
 """
+import base64
+import hashlib
 import json
 import os
+import pwd
 import shutil
 import socket
 import socketserver
@@ -33,9 +36,13 @@ ZONE = {
     "loop.example": ["127.0.0.1"], "mixed.example": [PUBLIC, PRIVATE],
     "alias.example": "pub.example", "inward.example": "private.example",
     "secret.other.example": [OTHER],
+    # each question is answered by the next of these, and all others by the last
+    "rebind.example": ([PUBLIC], [PRIVATE]), "remeta.example": ([PUBLIC], [METADATA]),
 }
 TLS_PORTS, PLAIN_PORTS = (443, 8443), (80, 8080)
-BANNER_PORT = 22
+BANNER_PORT, SSH_PORT = 22, 2222
+# paths of files that a test puts below HostNet.mirror
+MIRRORS = ("/git/", "/pip/", "/npm/", "/apt/")
 
 
 # --- the inside: servers
@@ -59,9 +66,15 @@ def name_of(query, at=12):
     return ".".join(labels).lower(), at + 1
 
 
+asked = {}
+
+
 def records(name, kind):
     """Answers of one name: (owner, type, data)."""
     found = ZONE.get(name)
+    if isinstance(found, tuple):
+        count = asked[name, kind] = asked.get((name, kind), 0) + 1
+        found = found[min(count, len(found)) - 1]
     if isinstance(found, str):
         alias = b"".join(bytes([len(label)]) + label.encode() for label in found.split(".")) + b"\0"
         return [(name, 5, alias)] + records(found, kind)
@@ -102,8 +115,41 @@ def serve_dns(record):
             record.put("dns", name="?malformed", type=0)
 
 
+def websocket(sock, fields, held):
+    """Takes frames of a client, and sends each back as it came, without its mask."""
+    key = fields["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+    sock.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                 b"Connection: Upgrade\r\nSec-WebSocket-Accept: "
+                 + base64.b64encode(hashlib.sha1(key.encode()).digest()) + b"\r\n\r\n")
+    while True:
+        while len(held) < 6 or len(held) < 6 + (held[1] & 0x7f):
+            more = sock.recv(65536)
+            if not more:
+                return
+            held += more
+        size = held[1] & 0x7f
+        mask, body, held = held[2:6], held[6:6 + size], held[6 + size:]
+        sock.sendall(bytes([0x81, size])
+                     + bytes(byte ^ mask[i % 4] for i, byte in enumerate(body)))
+
+
+def events(sock, acknowledged):
+    """Server-sent events, each of which has to be through before the next one is sent."""
+    sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                 b"Transfer-Encoding: chunked\r\n\r\n")
+    for number in range(3):
+        text = f"data: {number}\n\n".encode()
+        sock.sendall(b"%x\r\n" % len(text) + text + b"\r\n")
+        if not acknowledged[number].wait(20):
+            return
+    sock.sendall(b"0\r\n\r\n")
+
+
 class Web(socketserver.BaseRequestHandler):
-    """Answers each request with what it was; what comes without a head is recorded, too."""
+    """
+    Answers each request with what it was, unless it is for a file of the mirrors or one of the
+    special paths; what comes without a head is recorded, too.
+    """
 
     def handle(self):
         record, place = self.server.record, self.server.place
@@ -118,8 +164,7 @@ class Web(socketserver.BaseRequestHandler):
         finally:
             sock.close()
 
-    @staticmethod
-    def serve(sock, record, place):
+    def serve(self, sock, record, place):
         held = b""
         while True:
             while b"\r\n\r\n" not in held:
@@ -132,20 +177,46 @@ class Web(socketserver.BaseRequestHandler):
             lines = head.decode("latin-1").split("\r\n")
             fields = {key.lower(): value.strip() for key, _, value in
                       (line.partition(":") for line in lines[1:])}
-            length = int(fields.get("content-length", 0))
-            while len(held) < length:
-                more = sock.recv(65536)
-                if not more:
+            length, digest = int(fields.get("content-length", 0)), hashlib.sha256()
+            if fields.get("expect"):
+                sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            left = length
+            while left:
+                if not held:
+                    held = sock.recv(1 << 20)
+                if not held:
                     return
-                held += more
-            held = held[length:]
+                digest.update(held[:left])
+                used = min(left, len(held))
+                held, left = held[used:], left - used
             record.put("request", place=place, line=lines[0], host=fields.get("host"))
-            text = f"upstream {place} {lines[0]}\n".encode()
+            path = lines[0].split()[1].partition("?")[0]
+            if path == "/ws" and fields.get("upgrade") == "websocket":
+                websocket(sock, fields, held)
+                return
+            if path == "/events":
+                events(sock, self.server.acknowledged)
+                continue
+            if path.startswith("/ack/"):
+                self.server.acknowledged[int(path[5:])].set()
+            if path.startswith("/to/"):
+                sock.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://%s/\r\nContent-Length: 0"
+                             b"\r\n\r\n" % path[4:].encode())
+                continue
+            text = self.server.file(path)
+            if text is None and path == "/sum":
+                text = f"{length} {digest.hexdigest()}\n".encode()
+            elif text is None and path.startswith(MIRRORS):
+                sock.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                continue
+            if text is None:
+                text = f"upstream {place} {lines[0]}\n".encode()
             if lines[0].startswith("HEAD "):
                 sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text))
             else:
-                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
-                             b"Content-Length: %d\r\n\r\n" % len(text) + text)
+                kind = b"text/html" if path.endswith("/") else b"text/plain"
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n"
+                             b"Content-Length: %d\r\n\r\n" % (kind, len(text)) + text)
 
 
 class Banner(socketserver.BaseRequestHandler):
@@ -165,15 +236,36 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 256
 
+    files = None
+    acknowledged = [threading.Event() for _ in range(3)]
+
     def __init__(self, address, port, handler, record, tls=None):
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         super().__init__((address, port), handler)
         self.place, self.record, self.tls = f"{address}:{port}", record, tls
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def file(self, path):
+        """The bytes of a mirror's file; None: there is none."""
+        if not path.startswith(MIRRORS):
+            return None
+        place = self.files / path.lstrip("/")
+        place = place / "index" if path.endswith("/") or place.is_dir() else place
+        return place.read_bytes() if place.is_file() else None
+
 
 def ip(*words):
     subprocess.run(["ip", *words], check=True)
+
+
+def serve_ssh(place):
+    """A server of ssh for ourselves, with a home of its own."""
+    script = ('mount --bind "$1/home" "$2" && exec dropbear -F -E -s -p "$3" -P "$1/pid" '
+              '-r "$1/host"')
+    # pylint: disable=consider-using-with # ends with the namespace's process
+    subprocess.Popen(["unshare", "--mount", "sh", "-c", script, "sh", place,
+                      pwd.getpwuid(os.geteuid()).pw_dir, f"{PUBLIC}:{SSH_PORT}"],
+                     stdout=subprocess.DEVNULL, stderr=open(place / "log", "wb"))
 
 
 def inside(directory):
@@ -186,6 +278,7 @@ def inside(directory):
     real = os.path.realpath("/etc/resolv.conf")
     subprocess.run(["mount", "--bind", directory / "resolv.conf", real], check=True)
     threading.Thread(target=serve_dns, args=(record,), daemon=True).start()
+    Server.files = directory / "mirror"
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(directory / "cert.pem", directory / "key.pem")
     for address in (*ADDRESSES, "127.0.0.1"):
@@ -199,6 +292,8 @@ def inside(directory):
         # pylint: disable=consider-using-with # ends with the namespace's process
         subprocess.Popen(["git", "daemon", "--reuseaddr", "--export-all", f"--base-path={git}",
                           f"--listen={PUBLIC}", str(git)], stderr=subprocess.DEVNULL)
+    if (directory / "ssh").exists():
+        serve_ssh(directory / "ssh")
     print("ready", flush=True)
     sys.stdin.read()
     os.killpg(0, 9)
@@ -213,6 +308,23 @@ def make_certificate(directory):
                     "/CN=test", "-addext", f"subjectAltName={names}", "-keyout",
                     directory / "key.pem", "-out", directory / "cert.pem"],
                    check=True, capture_output=True)
+
+
+def make_ssh(directory):
+    """Keys of a server and of its only user, and what a client has to know of it."""
+    place = directory / "ssh"
+    (place / "home/.ssh").mkdir(parents=True)
+    subprocess.run(["dropbearkey", "-t", "ed25519", "-f", place / "host"], check=True,
+                   capture_output=True)
+    told = subprocess.run(["dropbearkey", "-y", "-f", place / "host"], check=True, text=True,
+                          capture_output=True).stdout
+    line = next(line for line in told.splitlines() if line.startswith("ssh-"))
+    (place / "known").write_text(f"[pub.example]:{SSH_PORT} {line}\n")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", place / "deploy"],
+                   check=True)
+    (place / "home/.ssh/authorized_keys").write_bytes((place / "deploy.pub").read_bytes())
+    for path in (place / "home", place / "home/.ssh", place / "home/.ssh/authorized_keys"):
+        path.chmod(0o700)
 
 
 def make_repository(directory):
@@ -234,8 +346,11 @@ def make_repository(directory):
 class HostNet:
     def __init__(self, directory):
         self.directory = Path(directory)
+        self.mirror = self.directory / "mirror"
         make_certificate(self.directory)
         make_repository(self.directory)
+        if all(map(shutil.which, ("dropbear", "dropbearkey", "ssh-keygen"))):
+            make_ssh(self.directory)
         mapping = [] if IS_ROOT else ["--user", "--map-current-user", "--keep-caps"]
         # pylint: disable=consider-using-with # ended by close()
         self.process = subprocess.Popen(

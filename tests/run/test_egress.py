@@ -3,6 +3,7 @@ A task's network end to end: programs in a box, the proxy, the dialer, and a hos
 the test's own (hostnet.py). What is denied is also held against what the host's resolver and
 servers saw: by name, port or address no question and no packet; by content not one byte.
 """
+import contextlib
 import json
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import tempfile
 import pytest
 
 from boxed import BAWN, ROOT, Place, remove_tree
-from hostnet import METADATA, OTHER, PRIVATE, PUBLIC, HostNet, is_possible
+from hostnet import IS_ROOT, METADATA, OTHER, PRIVATE, PUBLIC, HostNet, is_possible
 from test_trace_run import chains
 
 LIMIT_S = 60
@@ -30,14 +31,20 @@ def _host(tmp_path_factory):
         made.close()
 
 
-@pytest.fixture(name="place")
-def _place():
+@contextlib.contextmanager
+def place_of():
     """Without what boxed.place does at its end: it kills all that is ours, and the host is."""
     made = Place(tempfile.mkdtemp(prefix="bawn-run.", dir="/var/tmp"))
     try:
         yield made
     finally:
         remove_tree(made.base)
+
+
+@pytest.fixture(name="place")
+def _place():
+    with place_of() as made:
+        yield made
 
 
 class Ran:
@@ -66,14 +73,14 @@ class Ran:
         return f"status {self.status}\n{self.out[-1500:]}\n{self.err[-2500:]}\n{self.seen[-20:]}"
 
 
-def run(host, where, allow, script, *options, prefix=()):
+def run(host, where, allow, script, *options, prefix=(), limit=LIMIT_S):
     host.forget()
     words = [word for name in allow for word in ("--allow-host", name)]
     child = subprocess.run([*host.prefix[:-1], f"--wdns={where.work}", *prefix, BAWN, "run",
                             *where.options,
                             *words, *options, "--", "bash", "-c", script],
                            stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                           timeout=LIMIT_S, check=False)
+                           timeout=limit, check=False)
     return Ran(child, host)
 
 
@@ -245,6 +252,68 @@ def test_a_kernel_without_rules(host, place, tmp_path):
     assert "has no rules that capture every connection" in ran.err, ran
     ran = run(host, place, ["pub.example:80"], DIRECT + "curl -sS -m 20 http://pub.example/x")
     assert "no rules that capture" not in ran.err, ran
+
+
+def policy_in(directory):
+    if not IS_ROOT:
+        pytest.skip("the directories above a policy are root's, who is not seen in a user's "
+                    "namespaces")
+    directory.chmod(0o755)
+    return directory / "policy.yaml"
+
+
+NESTED = """
+PATH=$PATH:/usr/sbin:/sbin
+curl -sS -m 9 http://pub.example/outer
+unshare -Ur sh -c 'ip route flush table local; ip link set lo down; nft flush ruleset
+    ip addr flush dev lo; sysctl -w net.ipv4.ip_forward=1
+    curl -sS -m 9 http://pub.example/inner; curl -s -m 9 http://other.example/
+    curl -s -m 9 http://169.254.169.254/'
+unshare -Urn sh -c 'ip link set lo up; curl -sS -m 5 http://pub.example/apart
+    curl -sS -m 5 http://93.184.216.34/apart'
+curl -sS -m 9 http://pub.example/after
+exit 3
+"""
+
+
+def test_nested_namespaces(host, place):
+    """Who may make namespaces is root of what has no way out, and of nothing of ours."""
+    ran = run(host, place, ["pub.example:80"], DIRECT + NESTED, "--nested-userns")
+    assert ran.status == 3, ran
+    for word, is_there in (("outer", True), ("inner", True), ("after", True), ("apart", False)):
+        assert (f"GET /{word} " in ran.out) == is_there, (word, ran)
+    assert ran.asked == {"pub.example"} and ran.connected == {f"{PUBLIC}:80"}, ran
+    denied = [words[1] for words in ran.denials]
+    assert "other.example:80" in denied and "169.254.169.254:80" in denied, ran
+
+
+def test_rules_in_words(host, place):
+    """The plan, the box's own summary and a decision say the same rules."""
+    allow = ["pub.example:443", "*.other.example:8000-8010"]
+    ran = run(host, place, allow, "cat /run/bawn/policy.txt; echo; cat /run/bawn/policy.json")
+    assert "allow  pub.example, ports 443, " in ran.out, ran
+    rules = json.loads(ran.out.splitlines()[-1])["network_rules"]
+    assert [rule["verdict"] for rule in rules] == ["allow", "allow"]
+    assert rules[1]["text"].startswith("*.other.example, ports 8000-8010"), rules
+    words = [word for name in allow for word in ("--allow-host", name)]
+
+    def verb(*arguments):
+        return subprocess.run([BAWN, *arguments], cwd=place.work, text=True, check=False,
+                              capture_output=True, timeout=LIMIT_S)
+    shown = verb("plan", *place.options, *words).stdout
+    assert "proxy  allow pub.example, ports 443" in shown, shown
+    shown = json.loads(verb("plan", *place.options, *words, "--json").stdout)
+    assert shown["network_rules"] == rules
+
+
+def test_a_closed_way_is_not_resolved(host, place, tmp_path):
+    """Where denials leave nothing of what is allowed, no name is asked for and nothing dialled."""
+    policy = policy_in(tmp_path)
+    policy.write_text("version: 1\nnetwork:\n  allow:\n    - {host: pub.example, ports: [80], "
+                      "protocol: http}\n  deny:\n    - {host: pub.example, protocol: http}\n")
+    ran = run(host, place, [], "curl -s -m 9 http://pub.example/; exit 3", "--policy", str(policy))
+    assert ran.status == 3 and not ran.seen, ran
+    assert ["net.rule", "pub.example:80"] in ran.denials, ran
 
 
 def test_no_network_by_default(host, place):
