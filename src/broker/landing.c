@@ -593,6 +593,10 @@ int landing_apply(const struct state *state, int task_fd, const char *task, stru
 
 	*ret_changes = NULL;
 	*ret_count = 0;
+	/* all of it landed, and whoever brought it was killed as it removed the layers */
+	if (git_fd >= 0 && result == -ENOENT &&
+	    faccessat(git_fd, FILE_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		directory_remove_tree(task_fd, PLAN_GIT_LAYERS);
 	if (git_fd < 0 || result == -ENOENT)
 		return 0;
 	if (result == 0)
