@@ -132,15 +132,23 @@ static void put_json(const struct replaying *replaying, const struct told *told,
 	buffer_text(text, "\n");
 }
 
+/* "2026-11-30T12:00:00" */
+#define SECONDS_LENGTH 19
+
 /* "2026-... t-... a-...  allow -> deny  git push", and by what */
 static void put_text(const struct replaying *replaying, const struct told *told,
 		     struct buffer *text)
 {
 	const struct replay_answer *answer = told->answer;
 
-	buffer_format(text, "%.19s %s", told->time, replaying->task);
-	if (told->action[0])
-		buffer_format(text, " %s", told->action);
+	/* the file may be anybody's */
+	buffer_visible_bytes(text, told->time, strnlen(told->time, SECONDS_LENGTH));
+	buffer_byte(text, ' ');
+	buffer_visible(text, replaying->task);
+	if (told->action[0]) {
+		buffer_byte(text, ' ');
+		buffer_visible(text, told->action);
+	}
 	buffer_text(text, "  ");
 	buffer_visible(text, told->before ? told->before : "?");
 	buffer_format(text, " -> %s  ",
