@@ -79,7 +79,7 @@ static int look(struct walk *walk, const char *source, struct stat *ret_status)
 	return TAKE_FD(fd);
 }
 
-/* Whether the caller's files appear as the task's there: only the plan of a root caller has that. */
+/* Whether the caller's files appear as the task's there, as a root caller's plan may have it. */
 static bool is_mapped(const struct walk *walk, const struct view_path *row)
 {
 	const struct plan *plan = &walk->effective->plan;
@@ -92,7 +92,7 @@ static bool is_mapped(const struct walk *walk, const struct view_path *row)
 	return false;
 }
 
-/* An ordinary caller's task has the caller's id; that of a root caller one that owns nothing else. */
+/* An ordinary caller's task has the caller's id; a root caller's one that owns nothing else. */
 static bool modes_let(const struct walk *walk, int fd, int what)
 {
 	const struct caller *host = &walk->effective->host;

@@ -1,4 +1,4 @@
-/* A decision about a command (broker/decide.h) in words, as `bawn policy decide` and explain say it. */
+/* A decision about a command (broker/decide.h) in words, for `bawn policy decide` and explain. */
 #pragma once
 
 struct buffer;
