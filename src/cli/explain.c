@@ -187,7 +187,7 @@ const struct verb verb_explain = {
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
 	.exit_status =
-		"0 printed; 1 a request was refused, or what --host or --path asks about is denied; "
-		"2 wrong use; 125 bawn itself failed",
+		"0 printed; 1 a request was refused, or what --host or --path asks about is "
+		"denied; 2 wrong use; 125 bawn itself failed",
 	.run = explain_verb,
 };
