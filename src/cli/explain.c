@@ -186,8 +186,7 @@ const struct verb verb_explain = {
 	.summary = "Tell what a run could read, write, connect to and use up, and as whom.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
-	.exit_status =
-		"0 printed; 1 a request was refused, or what --host or --path asks about is "
-		"denied; 2 wrong use; 125 bawn itself failed",
+	.exit_status = "0 printed; 1 a request was refused, or what --host or --path asks about is "
+		       "denied; 2 wrong use; 125 bawn itself failed",
 	.run = explain_verb,
 };
