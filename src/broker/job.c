@@ -770,11 +770,15 @@ static void note_inferred(struct job *job, const struct pump *err)
 /* What was asked for and could not be written must not look like success. */
 static void note_artifacts(struct job *job)
 {
+	const struct effective *effective = job->task->options.effective;
 	struct result *result = job->options.result;
+	int CLEANUP_FD upper = -1;
 
-	if (!job->options.artifacts || !job->options.arena ||
-	    collect_run(job->options.artifacts, &job->task->options.effective->policy,
-			job->options.arena, &result->artifacts, job->options.error) == 0)
+	if (!job->options.artifacts || !job->options.arena)
+		return;
+	upper = staging_open(effective, job->task->box.task_fd);
+	if (collect_run(job->options.artifacts, &effective->policy, upper, job->options.arena,
+			&result->artifacts, job->options.error) == 0)
 		return;
 	result->message = job->options.error->message;
 	if (result->end == RESULT_EXITED && result->code == 0) {

@@ -112,6 +112,14 @@ bool staging_has_ephemeral(const struct effective *effective, int task_fd)
 	return (effective->policy.flags & POLICY_EPHEMERAL) && stage_store_has_changes(task_fd);
 }
 
+int staging_open(const struct effective *effective, int task_fd)
+{
+	return staging_is_layered(effective) && task_fd >= 0 ?
+		       openat(task_fd, PLAN_STAGE_LAYERS "/upper",
+			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) :
+		       -1;
+}
+
 struct listing {
 	const char *workspace;
 	struct arena *arena;
@@ -239,8 +247,7 @@ static int take(void *context, const struct stage_change *change)
 int staging_list(const struct effective *effective, int task_fd, int64_t since_ns,
 		 struct arena *arena, struct staging_list *ret_list, struct error *error)
 {
-	int CLEANUP_FD upper = openat(task_fd, PLAN_STAGE_LAYERS "/upper",
-				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int CLEANUP_FD upper = staging_open(effective, task_fd);
 	int CLEANUP_FD lower = fd_open_resolved(AT_FDCWD, effective->policy.workspace,
 						O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 	struct listing listing = { .workspace = effective->policy.workspace,

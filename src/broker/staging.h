@@ -32,6 +32,9 @@ bool staging_has_news(const struct effective *effective, int task_fd);
 /* Whether the task changed something, its git included, that is gone with it. */
 bool staging_has_ephemeral(const struct effective *effective, int task_fd);
 
+/* The layer over the workspace that the task writes to; a descriptor. -1 where there is none. */
+int staging_open(const struct effective *effective, int task_fd);
+
 /* Of changed files that are read for their digests, together: a third of a second of work. */
 #define STAGING_LIMIT_READ_BYTES (512ull * 1024 * 1024)
 

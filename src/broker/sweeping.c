@@ -96,7 +96,8 @@ static int find_gits(struct sweeping *sweeping)
 
 bool sweeping_work(struct sweeping *sweeping)
 {
-	return sweeping->is_begun && tree_work(&sweeping->tree);
+	return (sweeping->is_begun && tree_work(&sweeping->tree)) ||
+	       written_work(&sweeping->written);
 }
 
 static int prepare(struct sweeping *sweeping, const struct effective *effective)
@@ -136,6 +137,7 @@ static void begin_tree(struct sweeping *sweeping, enum tree_beginning beginning)
 		&(struct tree_place){ .root_fd = sweeping->sweep.root_fd,
 				      .state_fd = effective->state.fd,
 				      .workspace = effective->policy.workspace,
+				      .kept = effective->policy.workspace,
 				      .covered = sweeping->covered,
 				      .covered_count = sweeping->covered_count,
 				      .is_stamped = sweeping->sweep.clock == SWEEP_CLOCK_KERNEL },
@@ -178,17 +180,21 @@ int sweeping_begin(struct sweeping *sweeping, const struct effective *effective,
 {
 	struct sweep_result seen = { .seen = sweeping->sweep.known,
 				     .seen_count = sweeping->sweep.known_count };
+	bool is_idle = sweeping->is_idle;
 	int result = 0;
 
+	if ((!sweeping->is_writing || is_idle) && written_begin(&sweeping->written, effective) < 0)
+		return error_errno(error, ENOMEM, "the list of changes");
+	sweeping->is_writing = true;
+	sweeping->is_idle = false;
 	if (!is_in_place(&effective->policy))
 		return 0;
 	if (!sweeping->effective)
 		result = prepare(sweeping, effective);
 	if (result < 0)
 		return error_errno(error, result, "the workspace");
-	if (sweeping->is_begun && !(sweeping->is_idle && sweeping->is_clean))
+	if (sweeping->is_begun && !(is_idle && sweeping->is_clean))
 		return 0;
-	sweeping->is_idle = false;
 	result = begin_anew(sweeping, &seen, sweeping->links, sweeping->link_count, error);
 	if (result == 0)
 		begin_tree(sweeping, TREE_BEGIN_SURVEY);
@@ -305,6 +311,14 @@ static void drop_others(const struct view *view, struct tree_list *tree)
 	tree->count = kept;
 }
 
+static int look_elsewhere(struct sweeping *sweeping, enum landing_moment moment,
+			  struct arena *arena, struct sweeping_list *list, struct error *error)
+{
+	int result = written_look(&sweeping->written, moment == LANDING_LAST, arena, &list->tree);
+
+	return result < 0 ? error_errno(error, result, "what changed outside of the workspace") : 0;
+}
+
 int sweeping_look(struct sweeping *sweeping, enum landing_moment moment, struct arena *arena,
 		  struct sweeping_list *list, struct error *error)
 {
@@ -313,7 +327,7 @@ int sweeping_look(struct sweeping *sweeping, enum landing_moment moment, struct 
 	int result;
 
 	if (!sweeping->is_begun)
-		return 0;
+		return look_elsewhere(sweeping, moment, arena, list, error);
 	sweeping->is_clean = false;
 	order = order_of(sweeping);
 	order.tree = &sweeping->tree;
@@ -335,7 +349,7 @@ int sweeping_look(struct sweeping *sweeping, enum landing_moment moment, struct 
 	sweeping->tree.since_ns = next_ns;
 	if (moment == LANDING_LAST)
 		tree_keep(&sweeping->tree);
-	return 0;
+	return look_elsewhere(sweeping, moment, arena, list, error);
 }
 
 /* Those of this look, and those of earlier ones. */
@@ -392,6 +406,7 @@ void sweeping_forget(const struct sweeping *sweeping, int task_fd)
 void sweeping_end(struct sweeping *sweeping)
 {
 	tree_end(&sweeping->tree);
+	written_end(&sweeping->written);
 	sweep_close(&sweeping->sweep);
 	arena_free(&sweeping->round);
 	arena_free(&sweeping->arena);

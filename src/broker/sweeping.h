@@ -11,7 +11,8 @@
  * landing; sweeping_settle() is called after it.
  *
  * On the same walk it is seen what changed there (workspace/tree.h). Before the action a few names
- * are looked at for that; the rest in idle moments while it runs (sweeping_work()).
+ * are looked at for that; the rest in idle moments while it runs (sweeping_work()). In places
+ * outside of it that the task writes, that alone is done (broker/written.h).
  *
  * What it takes for that is kept in the task's directory, in case that the supervisor is killed.
  */
@@ -19,6 +20,7 @@
 
 #include "base/arena.h"
 #include "broker/landing.h"
+#include "broker/written.h"
 #include "trace/change.h"
 #include "workspace/sweep.h"
 #include "workspace/tree.h"
@@ -41,11 +43,13 @@ struct sweeping {
 	struct arena round; /* of what follows: anew when it begins again */
 	struct sweep sweep;
 	struct tree tree;	  /* what changed in it */
+	struct written written;	  /* and in places outside of it */
 	struct sweep_link *links; /* that wait for a landing */
 	size_t link_count;
 	bool is_begun;
-	bool is_kept;  /* in the task's directory, as it is */
-	bool is_idle;  /* nothing of the task runs */
+	bool is_writing; /* what is written elsewhere is looked at, too */
+	bool is_kept;	 /* in the task's directory, as it is */
+	bool is_idle;	 /* nothing of the task runs */
 	bool is_clean; /* the last look came to its end, and all that it found is out of the way */
 	/* between sweeping_look() and sweeping_settle(), the caller's arena's */
 	struct sweep_result found;

@@ -9,12 +9,14 @@
 #include "policy/glob.h"
 #include "policy/policy.h"
 #include "workspace/root.h"
+#include "workspace/stage.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +24,12 @@
 #define COPY_BYTES 65536
 /* A copy that is not whole yet; nothing that matches has this name in the end. */
 #define PART_NAME ".bawn-artifact"
+
+/* A name of the host's that the task does not see as the host does. */
+struct hiding {
+	const char *path;
+	bool is_directory; /* the layer has a directory there, too: what is in it counts */
+};
 
 struct gather {
 	const struct collect *collect;
@@ -32,19 +40,14 @@ struct gather {
 	struct error *error;
 	bool matched[COLLECT_LIMIT_PATTERNS];
 	uint64_t left; /* bytes */
-	int root_fd;   /* of the copies; -1: not made yet */
+	/* where a layer lies over the workspace: what it has another word about than the host */
+	struct hiding *hidings; /* sorted by path */
+	size_t hiding_count;
+	int root_fd; /* of the copies; -1: not made yet */
 };
 
 int collect_check(const struct collect *collect, const struct policy *policy, struct error *error)
 {
-	if (policy->flags & POLICY_STAGE)
-		return error_set(error, EINVAL,
-				 "--artifact takes files of the workspace, and with --stage they "
-				 "are not there before `bawn apply`");
-	if (policy->flags & POLICY_EPHEMERAL)
-		return error_set(error, EINVAL,
-				 "--artifact takes files of the workspace, and with --ephemeral "
-				 "what the task makes is never there");
 	for (size_t i = 0; i < collect->pattern_count; i++)
 		if (glob_check(collect->patterns[i]) < 0)
 			return error_set(error, EINVAL,
@@ -243,10 +246,9 @@ static int write_copy(const struct gather *gather, int from_fd, const struct sta
 	return result;
 }
 
-static int copy_file(struct gather *gather, int directory_fd, const char *name, const char *path)
+/* An open file, or why it could not be opened. */
+static int copy_opened(struct gather *gather, int fd, const char *path)
 {
-	int CLEANUP_FD fd =
-		fd_open_beneath(directory_fd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
 	struct artifact *item;
 	struct stat status;
 	int result;
@@ -278,14 +280,117 @@ static int copy_file(struct gather *gather, int directory_fd, const char *name, 
 	return 0;
 }
 
+static int copy_file(struct gather *gather, int directory_fd, const char *name, const char *path)
+{
+	int CLEANUP_FD fd =
+		fd_open_beneath(directory_fd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+
+	return copy_opened(gather, fd, path);
+}
+
+/* ---- of a workspace that a layer lies over ---- */
+
+static bool is_in_git(const char *path)
+{
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at += *at == '/';
+		if (strncmp(at, ".git", 4) == 0 && (!at[4] || at[4] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static int note_hiding(struct gather *gather, const struct stage_change *change)
+{
+	struct hiding *grown =
+		arena_push(gather->arena, gather->hidings, gather->hiding_count, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	gather->hidings = grown;
+	grown += gather->hiding_count++;
+	*grown = (struct hiding){ .path = arena_copy(gather->arena, change->path),
+				  .is_directory = change->after.type == STAGE_DIRECTORY };
+	return grown->path ? 0 : -ENOMEM;
+}
+
+/* What the layer has there is the task's view of it, whether it changed or not. */
+static int take_change(void *context, const struct stage_change *change)
+{
+	struct gather *gather = context;
+	const char *path = change->path;
+	bool matches;
+	int CLEANUP_FD fd = -1;
+	int result = 0;
+
+	arena_reset(&gather->scratch);
+	if (is_in_git(path) || is_hidden(gather, path))
+		return 0;
+	matches = change->after.type != STAGE_DIRECTORY && change->after.type != STAGE_NONE &&
+		  is_match(gather, path);
+	if (change->before.type != STAGE_NONE)
+		result = note_hiding(gather, change);
+	if (result < 0 || !matches)
+		return result;
+	if (change->after.type != STAGE_FILE) {
+		(void)add(gather, path,
+			  change->after.type == STAGE_LINK ? "it is a link" :
+							     "it is no regular file");
+		return 0;
+	}
+	fd = stage_open(change, STAGE_AFTER);
+	return copy_opened(gather, fd, path);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct hiding *)a)->path, ((const struct hiding *)b)->path);
+}
+
+static const struct hiding *find_hiding(const struct gather *gather, const char *path)
+{
+	const struct hiding key = { .path = path };
+
+	return gather->hiding_count ?
+		       bsearch(&key, gather->hidings, gather->hiding_count, sizeof(key), by_path) :
+		       NULL;
+}
+
+static int take_layer(struct gather *gather, int upper_fd)
+{
+	int CLEANUP_FD lower_fd =
+		open(gather->policy->workspace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const struct stage stage = { .upper_fd = upper_fd,
+				     .lower_fd = lower_fd,
+				     .is_names_only = true,
+				     .take = take_change,
+				     .context = gather };
+	int result;
+
+	if (lower_fd < 0)
+		return error_errno(gather->error, errno, "opening %s", gather->policy->workspace);
+	result = stage_walk(&stage, gather->error);
+	if (result < 0 && !gather->error->code)
+		return error_errno(gather->error, result, "looking for artifacts");
+	if (gather->hiding_count)
+		qsort(gather->hidings, gather->hiding_count, sizeof(*gather->hidings), by_path);
+	return result;
+}
+
+/* ---- of the host's ---- */
+
 static int look_at(struct gather *gather, struct walk *walk)
 {
 	const char *name = walk->name, *path;
+	const struct hiding *hiding;
 
 	arena_reset(&gather->scratch);
 	path = walk_path(walk, name, PATH_LIMIT_BYTES, &gather->scratch);
 	/* one that is too long to be named is matched by nothing */
 	if (!path || is_hidden(gather, path))
+		return 0;
+	hiding = find_hiding(gather, path);
+	if (hiding && !(hiding->is_directory && walk->type == DT_DIR))
 		return 0;
 	if (walk->type == DT_DIR) {
 		if (strcmp(name, ".git") != 0 && may_match_below(gather, path))
@@ -321,8 +426,8 @@ static int walk_tree(struct gather *gather)
 	return result;
 }
 
-int collect_run(const struct collect *collect, const struct policy *policy, struct arena *arena,
-		struct artifact_list *ret_list, struct error *error)
+int collect_run(const struct collect *collect, const struct policy *policy, int upper_fd,
+		struct arena *arena, struct artifact_list *ret_list, struct error *error)
 {
 	struct gather gather = { .collect = collect,
 				 .policy = policy,
@@ -334,7 +439,9 @@ int collect_run(const struct collect *collect, const struct policy *policy, stru
 	int result;
 
 	*ret_list = (struct artifact_list){ .directory = collect->directory };
-	result = walk_tree(&gather);
+	result = upper_fd < 0 ? 0 : take_layer(&gather, upper_fd);
+	if (result == 0)
+		result = walk_tree(&gather);
 	for (size_t i = 0; i < collect->pattern_count && result == 0; i++)
 		if (!gather.matched[i])
 			(void)add(&gather, collect->patterns[i], "nothing matches");

@@ -6,8 +6,9 @@
  * (base/walk.h), a file is opened beneath the directory that it was found in, no link followed and
  * without waiting, and looked at again once it is open. What is no regular file, hidden from the
  * task, or larger than what is left of the limit is named with the reason and not copied. Git
- * directories are not looked into. A copy appears under its name as a whole; one that stands there
- * is replaced, a link is not followed.
+ * directories are not looked into. Of a staged or ephemeral workspace it is the task's view that is
+ * taken: what its layer has, and what the layer does not hide of the host's. A copy appears under
+ * its name as a whole; one that stands there is replaced, a link is not followed.
  */
 #pragma once
 
@@ -47,8 +48,9 @@ int collect_directory(const char *given, struct arena *arena, const char **ret_p
 int collect_check(const struct collect *collect, const struct policy *policy, struct error *error);
 
 /*
- * After it. The list is filled in any case; its memory is the arena's. Negative with the error
- * where a copy could not be written or the tree not be walked to its end.
+ * After it. upper_fd: the layer over the workspace that the task wrote to, whose view is taken; -1:
+ * it wrote in place. The list is filled in any case; its memory is the arena's. Negative with the
+ * error where a copy could not be written or the tree not be walked to its end.
  */
-int collect_run(const struct collect *collect, const struct policy *policy, struct arena *arena,
-		struct artifact_list *ret_list, struct error *error);
+int collect_run(const struct collect *collect, const struct policy *policy, int upper_fd,
+		struct arena *arena, struct artifact_list *ret_list, struct error *error);

@@ -55,7 +55,7 @@ const struct sweep_known *sweep_find(const struct sweep_known *known, size_t cou
 }
 
 /* File systems on which nobody but this kernel says when a file was changed. */
-static enum sweep_clock clock_of(int fd)
+enum sweep_clock sweep_clock_of(int fd)
 {
 	static const unsigned long kernels[] = {
 		EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC,		 BTRFS_SUPER_MAGIC,
@@ -238,7 +238,7 @@ static int find_known(struct sweep *sweep, const struct sweep_start *start, stru
 	int result = 0;
 
 	sweep->clock = start->clock == SWEEP_CLOCK_OTHER ? SWEEP_CLOCK_OTHER :
-							   clock_of(sweep->root_fd);
+							   sweep_clock_of(sweep->root_fd);
 	if (sweep->clock == SWEEP_CLOCK_OTHER)
 		result = survey(sweep, arena, error);
 	else

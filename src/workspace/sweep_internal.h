@@ -46,6 +46,9 @@ struct sweeper {
 
 int64_t sweep_stamp_ns(const struct stat *status);
 
+/* Who stamps the files there. */
+enum sweep_clock sweep_clock_of(int fd);
+
 /* The wall clock less the one that nobody sets, within bounds. It falls when the first is set. */
 struct sweep_offset {
 	int64_t least_ns, most_ns;

@@ -197,6 +197,35 @@ void tree_begin(struct tree *tree, const struct tree_place *place, int64_t since
 	tree->is_starting = false;
 }
 
+/* ---- one file alone ---- */
+
+/* Its folder is as new as it is: what else is done there is nobody's. */
+static void take_one(const struct tree *tree, const char *name, struct tree_picture *picture)
+{
+	struct stat folder, status;
+
+	tree_picture_free(picture);
+	if (fstat(tree->place.root_fd, &folder) < 0 ||
+	    fstatat(tree->place.root_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	folder.st_ctim = status.st_ctim;
+	tree_picture_enter(picture, "", &folder, 0);
+	tree_picture_add(picture, name, &status, 0);
+}
+
+void tree_begin_name(struct tree *tree, const char *name)
+{
+	take_one(tree, name, &tree->before);
+	tree->phase = tree->before.folder_count ? TREE_HASH : TREE_IDLE;
+}
+
+void tree_look_one(struct tree *tree, const char *name)
+{
+	take_one(tree, name, &tree->now);
+	tree->has_skipped = false;
+	tree->is_whole = tree->now.folder_count && !tree->now.code;
+}
+
 /* ---- hashing beforehand ---- */
 
 bool tree_digest(int root_fd, const char *path, const struct tree_entry *entry,
@@ -312,7 +341,7 @@ static void load(struct tree *tree)
 	if (tree->is_loaded)
 		return;
 	tree->is_loaded = true;
-	fd = tree_store_open(tree->place.state_fd, tree->place.workspace);
+	fd = tree_store_open(tree->place.state_fd, tree->place.kept);
 	if (fd >= 0 && tree_picture_load(fd, &tree->earlier) == 0)
 		age(&tree->earlier);
 }
@@ -480,7 +509,7 @@ static void go_on(struct tree *tree)
 static void save(struct tree *tree, struct tree_picture *picture, bool with_digests)
 {
 	const struct tree_place *place = &tree->place;
-	int CLEANUP_FD fd = tree_store_open(place->state_fd, place->workspace);
+	int CLEANUP_FD fd = tree_store_open(place->state_fd, place->kept);
 
 	if (fd >= 0 && tree_picture_is_kept(picture, fd, with_digests))
 		return;
@@ -490,7 +519,7 @@ static void save(struct tree *tree, struct tree_picture *picture, bool with_dige
 		go_on(tree);
 		picture = &tree->earlier;
 	}
-	(void)tree_store_save(picture, place->state_fd, place->workspace);
+	(void)tree_store_save(picture, place->state_fd, place->kept);
 }
 
 void tree_keep(struct tree *tree)

@@ -54,6 +54,7 @@ enum tree_phase { TREE_IDLE, TREE_SURVEY, TREE_HASH };
 struct tree_place {
 	int root_fd, state_fd;
 	const char *workspace;		   /* clean, real path */
+	const char *kept;		   /* the path that its picture is kept by */
 	const struct sweep_known *covered; /* what the task cannot write, sorted */
 	size_t covered_count;
 	bool is_stamped; /* change times are this kernel's */
@@ -86,6 +87,10 @@ enum tree_beginning {
 /* From now on; nothing of the task has run since since_ns. */
 void tree_begin(struct tree *tree, const struct tree_place *place, int64_t since_ns,
 		enum tree_beginning beginning);
+
+/* Of a place that is one file: it is seen as it is now, and after the action. */
+void tree_begin_name(struct tree *tree, const char *name);
+void tree_look_one(struct tree *tree, const char *name);
 
 /* A slice of the survey, some 0.1 ms. False: there is nothing to do any more. */
 bool tree_work(struct tree *tree);

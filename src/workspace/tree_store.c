@@ -32,14 +32,12 @@ static bool is_project(const char *name)
 	       strspn(name, "0123456789abcdef") == CACHE_PROJECT_DIGITS;
 }
 
-/* True where it is known that the workspace is no directory any more. */
+/* True where it is known that nothing is there any more. */
 static bool is_gone(const char *workspace)
 {
 	struct stat status;
 
-	if (lstat(workspace, &status) == 0)
-		return !S_ISDIR(status.st_mode);
-	return errno == ENOENT || errno == ENOTDIR;
+	return lstat(workspace, &status) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 static void remove_project(int state_fd, int place_fd, const char *name)

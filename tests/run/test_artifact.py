@@ -120,8 +120,7 @@ def test_it_is_on_record(place):
     (["--artifact-dir", "/var/tmp"], "--artifact"),
     (["--artifact", "x", "--artifact-dir", "."], "the task writes"),
     (["--artifact", "x", "--artifact-dir", "new"], "the task writes"),
-    (["--artifact", "x", "--artifact-dir", "/nowhere/at/all"], "--artifact-dir"),
-    (["--artifact", "x", "--stage"], "--stage")])
+    (["--artifact", "x", "--artifact-dir", "/nowhere/at/all"], "--artifact-dir")])
 def test_what_makes_no_sense_is_refused(place, options, word):
     refused(place.run(*options, "--", "touch", "started"), place, 125, word)
 
@@ -183,3 +182,35 @@ def test_an_exchanger_never_gets_what_is_outside(place):
 def test_what_the_caller_cannot_read(place):
     got = collect(place, "echo a > x; chmod 000 x", "x")
     assert by_path(got)["x"]["reason"] == "it cannot be read"
+
+
+@pytest.mark.parametrize("mode", ["--stage", "--ephemeral"])
+def test_of_a_layer_it_is_what_the_task_sees(place, mode):
+    """New, changed, left as it was; and nothing of what it removed, replaced or was hidden."""
+    for path in ("kept", "edited", "removed", "d/kept", "d/removed", "gone/x", "anew/old",
+                 "became", "secret", "dir/x", ".git/x"):
+        (place.work / path).parent.mkdir(exist_ok=True)
+        (place.work / path).write_text("host\n")
+    script = ("echo task >edited; rm removed d/removed; rm -r gone anew dir; mkdir anew; "
+              "echo task >anew/new; rm became; mkdir became; echo task >became/f; echo task >dir; "
+              "ln -s /etc/passwd link; mkfifo queue; chmod 600 d/kept; mkdir -p sub/.git; "
+              "echo task >sub/.git/x; truncate -s 5G sub/giant; mkdir shut; echo task >shut/f; "
+              "chmod 000 shut/f; echo task >$'new\nline'")
+    got = collect(place, script, "**", options=[mode, "--hide", "secret"])
+    found = by_path(got)
+    copies, = (place.state / "artifacts").iterdir()
+    host, task = b"host\n", b"task\n"
+    assert files(copies) == {"kept": host, "edited": task, "d/kept": host, "anew/new": task,
+                             "became/f": task, "dir": task, "new\nline": task,
+                             **({"shut/f": task} if "shut/f" in files(copies) else {})}
+    short = {path: item["reason"] for path, item in found.items() if item["reason"]}
+    short.pop("shut/f", None)
+    assert short == {"link": "it is a link", "queue": "it is no regular file",
+                     "sub/giant": "it is larger than what is left of the limit"}
+    for path, item in found.items():
+        if not item["reason"]:
+            assert item["sha256"] == hashlib.sha256((copies / path).read_bytes()).hexdigest()
+    # a pattern of what is gone in its view matches nothing
+    found = by_path(collect(place, "rm kept", "kept", "edited", options=[mode]))
+    assert found["kept"]["reason"] == "nothing matches" and found["edited"]["sha256"]
+    assert files(place.work)["kept"] == host

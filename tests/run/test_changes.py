@@ -263,3 +263,62 @@ def test_what_is_remembered_is_bounded(place):
     left = list(kept.parent.iterdir())
     assert len(left) == 257 and kept in left
     assert min(path.stat().st_mtime for path in left) == 45
+
+
+# --- places outside of the workspace --------------------------------------------------------------
+
+
+def everywhere(place, script, *options):
+    """{path below the base: change}"""
+    changes = place.run(script, *options)
+    base = place.workspace.parent
+    found = {os.path.relpath(change["path"], base): change for change in changes}
+    assert len(found) == len(changes)
+    return found
+
+
+@pytest.mark.parametrize("mode", [(), ("--stage",), ("--read-only",)])
+def test_places_outside_are_told(place, mode):
+    out, lone = place.workspace.parent / "out", place.workspace.parent / "lone"
+    for path in (out / "deep/er", out / "kept"):
+        path.mkdir(parents=True)
+    for path in (out / "old", out / "gone", out / "deep/er/f", out / "kept/f", lone):
+        path.write_text("old\n")
+    script = (f"cd {out}; sleep 0.1; echo new >old; rm gone; echo x >deep/er/made; "
+              "mv deep/er/f to; "
+              f"echo more >>{lone}; (echo x >kept/f) 2>/dev/null; true")
+    told = everywhere(place, script, "--write", out, "--write", lone, "--protect", out / "kept",
+                      *mode)
+    assert {path: change["kind"] for path, change in told.items()} == {
+        "out/old": "modified", "out/gone": "removed", "out/deep/er/made": "created",
+        "out/to": "renamed", "lone": "modified"}
+    assert {change["state"] for change in told.values()} == {"applied"}
+    assert told["lone"]["before"]["sha256"] == digest("old\n")
+    assert told["lone"]["after"]["sha256"] == digest("old\nmore\n")
+    assert told["out/old"]["after"]["sha256"] == digest("new\n")
+    assert told["out/to"]["from"] == str(out / "deep/er/f")
+    # what the last task saw is what this one had
+    told = everywhere(place, f"sleep 0.3; echo newer >{out}/old", "--write", out, *mode)
+    assert list(told) == ["out/old"] and told["out/old"]["before"]["sha256"] == digest("new\n")
+    assert everywhere(place, f"cat {out}/old", "--write", out, *mode) == {}
+
+
+def test_a_place_around_another_is_told_once(place):
+    out = place.workspace.parent
+    (out / "in").mkdir()
+    told = everywhere(place, f"touch {out}/a {out}/in/b c", "--write", out / "in")
+    assert set(told) == {"in/b", "w/c"}
+    (out / "in/deep").mkdir()
+    told = everywhere(place, f"touch {out}/in/d {out}/in/deep/e", "--write", out / "in",
+                      "--write", out / "in/deep")
+    assert set(told) == {"in/d", "in/deep/e"}
+
+
+def test_many_places_are_cut(place):
+    options = []
+    for number in range(18):
+        path = place.workspace.parent / f"out{number:02}"
+        path.mkdir()
+        options += ["--write", path]
+    told = everywhere(place, "; ".join(f"touch {path}/f" for path in options[1::2]), *options)
+    assert len(told) == 16 and place.result["changes_unlisted"] is None
