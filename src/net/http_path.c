@@ -56,6 +56,26 @@ static bool is_plain(int byte)
 	return byte && memchr(others, byte, sizeof(others) - 1);
 }
 
+/* '.' is no step: every reader leaves it out (RFC 3986, 5.2.4). */
+static size_t drop_dots(char *text)
+{
+	char *to = text + 1;
+
+	for (const char *at = text + 1; *at;) {
+		size_t length = strcspn(at, "/");
+		bool is_dot = length == 1 && *at == '.';
+
+		length += at[length] == '/';
+		if (!is_dot) {
+			memmove(to, at, length);
+			to += length;
+		}
+		at += length;
+	}
+	*to = '\0';
+	return (size_t)(to - text);
+}
+
 /* Text with '/' between its segments; a last empty one is a directory's. */
 static const char *why_not_segments(const char *text, size_t length)
 {
@@ -68,8 +88,8 @@ static const char *why_not_segments(const char *text, size_t length)
 			continue;
 		if (bytes == 0 && at < length)
 			return "the path has an empty segment";
-		if ((bytes == 1 || bytes == 2) && memcmp(text + begin, "..", bytes) == 0)
-			return "the path has a '.' or '..'";
+		if (bytes == 2 && memcmp(text + begin, "..", bytes) == 0)
+			return "the path has a '..'";
 		begin = at + 1;
 	}
 	return NULL;
@@ -172,5 +192,5 @@ int http_path_normalise(const char *path, size_t length, char *room, size_t room
 	if (written < 0)
 		return written;
 	why = why_not_segments(room, (size_t)written);
-	return why ? refuse(ret_why, why) : written;
+	return why ? refuse(ret_why, why) : (int)drop_dots(room);
 }
