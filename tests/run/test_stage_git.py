@@ -9,7 +9,7 @@ import pytest
 
 from boxed import LIMIT_S
 from live import live
-from test_git_box import (EVERYDAY, EXPORT, IDENTITY, LAYOUTS, MARK, PLANTED, git, plain,
+from test_git_box import (EVERYDAY, EXPORT, IDENTITY, LAYOUTS, MARK, PLANTED, SAMPLED, git, plain,
                           state_of)
 from test_staged import contents, staged, stages
 
@@ -22,7 +22,7 @@ def tree_of(live, found):
     return contents(live.work, [os.path.relpath(at, live.work) for at in found])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", SAMPLED)
 def test_everyday_git(live, layout):
     found = layout(live)
     before, tree = [state_of(root) for root in found], tree_of(live, found)
