@@ -206,7 +206,7 @@ def test_a_file_that_the_task_could_have_written(place, policy):
     shown.mkdir()
     (shown / "p.yaml").write_text("version: 1\n")
     refused(place.run("--policy", shown / "p.yaml", "--write", shown, "--", "touch", "started"),
-            place, 125, "which the task can write")
+            place, 125, "where a task could have written it")
     assert place.run("--policy", shown / "p.yaml", "--read", shown, "--", "true").status == 0
 
 
