@@ -21,6 +21,8 @@
 #define READY_NS (10ull * 1000 * 1000 * 1000)
 /* For the ends of connections whose programs were killed. */
 #define DRAIN_NS (100ull * 1000 * 1000)
+/* And for so long longer what was said already: a role of ours holds back little. */
+#define HEAR_NS (2000ull * 1000 * 1000)
 /* Messages of a role before others have their turn. */
 #define TURN_MESSAGES 64
 /* A longer one is no list of name servers. */
@@ -330,18 +332,21 @@ void egress_hold(struct task *task, bool held)
 	(void)kill(egress->dialer.pid, held ? SIGSTOP : SIGCONT);
 }
 
+/* All that was said so far, however much it is, and for a moment the ends of what is open. */
 static void drain(struct task *task)
 {
 	struct egress *egress = &task->egress;
 	uint64_t end = clock_monotonic_ns() + DRAIN_NS;
 
 	egress_hold(task, false);
-	while (egress->is_on && egress->open > 0) {
+	egress->is_ending = true;
+	while (egress->is_on) {
 		struct pollfd channels[] = { { .fd = egress->proxy.channel, .events = POLLIN },
 					     { .fd = egress->dialer.channel, .events = POLLIN } };
 		uint64_t now = clock_monotonic_ns();
+		int most_ms = egress->open > 0 && now < end ? (int)((end - now) / 1000000u) + 1 : 0;
 
-		if (now >= end || poll(channels, 2, (int)((end - now) / 1000000u) + 1) <= 0)
+		if (now >= end + HEAR_NS || poll(channels, 2, most_ms) <= 0)
 			return;
 		if (channels[0].revents)
 			on_proxy(task, NULL, 0);
@@ -355,10 +360,6 @@ void egress_end(struct task *task)
 	struct egress *egress = &task->egress;
 
 	if (egress->is_on && egress->is_begun) {
-		/* what was said so far, and the ends of what was killed */
-		on_proxy(task, NULL, 0);
-		if (egress->is_on)
-			on_dialer(task, NULL, 0);
 		drain(task);
 	}
 	egress_tell(task);

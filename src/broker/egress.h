@@ -32,6 +32,7 @@ struct egress {
 	bool is_begun; /* the roles run */
 	bool is_ready[2];
 	bool is_held;	   /* frozen with the task */
+	bool is_ending;	   /* what was said is heard, and nothing is looked for any more */
 	bool has_searched; /* for a program (connector.h): that is enough for one turn */
 	struct role proxy, dialer;
 	int proxy_program, dialer_program; /* O_PATH, from before anything of the task ran */

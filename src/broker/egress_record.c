@@ -174,12 +174,12 @@ static bool is_denied(const struct egress_flow *flow)
 	       flow->outcome == EGRESS_SPECIAL;
 }
 
-static void add_to_result(struct job *job, const struct egress_flow *flow,
-			  const struct rule_ref *rule)
+/* What passed did so by what opened it, whatever ended it. */
+static void add_passed(struct job *job, const struct egress_flow *flow,
+		       const struct rule_ref *opened)
 {
-	const char *verdict = is_denied(flow) ? "deny" : verdicts[flow->verdict];
-	uint64_t count = flow->repeated ? flow->repeated : 1;
-	struct network_target *target = job_target(job, flow->host, flow->port, verdict, rule);
+	struct network_target *target =
+		job_target(job, flow->host, flow->port, verdicts[flow->opened_verdict], opened);
 
 	if (!target)
 		return;
@@ -187,8 +187,28 @@ static void add_to_result(struct job *job, const struct egress_flow *flow,
 	target->bytes_down += flow->bytes_down;
 	if (flow->protocol && !target->protocol)
 		target->protocol = egress_protocol_name(flow->protocol);
-	if (flow->phase != EGRESS_CLOSED || is_denied(flow))
-		target->count += count;
+}
+
+static void add_to_result(struct job *job, const struct egress_flow *flow,
+			  const struct rule_ref *rule, const struct rule_ref *opened)
+{
+	const char *verdict = is_denied(flow) ? "deny" : verdicts[flow->verdict];
+	uint64_t count = flow->repeated ? flow->repeated : 1;
+	bool is_new = flow->phase != EGRESS_CLOSED || is_denied(flow);
+	struct network_target *target =
+		is_new ? job_target(job, flow->host, flow->port, verdict, rule) : NULL;
+
+	if (flow->phase == EGRESS_CLOSED)
+		add_passed(job, flow, opened);
+	if (!target)
+		return;
+	if (flow->protocol && !target->protocol)
+		target->protocol = egress_protocol_name(flow->protocol);
+	if (flow->phase != EGRESS_CLOSED) {
+		target->bytes_up += flow->bytes_up;
+		target->bytes_down += flow->bytes_down;
+	}
+	target->count += count;
 	if (flow->phase == EGRESS_STOPPED && !is_denied(flow) && flow->door != EGRESS_LOOKUP)
 		target->failed += count;
 }
@@ -212,7 +232,9 @@ static bool is_put_off(struct egress *egress, const struct egress_row *row)
 static bool is_flow_put_off(struct egress *egress, const struct job *job,
 			    const struct egress_flow *flow)
 {
-	bool is_refused = is_denied(flow) || flow->door == EGRESS_LOOKUP;
+	/* the end of what was open is never only counted */
+	bool is_refused = flow->phase != EGRESS_CLOSED &&
+			  (is_denied(flow) || flow->door == EGRESS_LOOKUP);
 	struct egress_row row = { .told = is_refused ? EGRESS_TOLD_REFUSED : EGRESS_TOLD_ALLOWED,
 				  .phase = (uint8_t)flow->phase,
 				  .door = (uint8_t)flow->door,
@@ -274,7 +296,7 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	struct egress *egress = &task->egress;
 	struct egress_flow flow;
 	char target[TARGET_BYTES];
-	struct rule_ref rule;
+	struct rule_ref rule, opened;
 	struct host host;
 	struct job *job;
 
@@ -284,6 +306,7 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	memcpy(&flow, message->bytes, sizeof(flow));
 	if (flow.phase >= EGRESS_PHASE_COUNT || flow.door >= EGRESS_DOOR_COUNT ||
 	    flow.verdict >= EGRESS_VERDICT_COUNT || flow.outcome >= EGRESS_OUTCOME_COUNT ||
+	    flow.opened_verdict >= EGRESS_VERDICT_COUNT || !is_rule(task, flow.opened_rule) ||
 	    !is_rule(task, flow.rule) || !is_protocol(flow.protocol) ||
 	    !is_address(&flow.address) || !is_address(&flow.peer) ||
 	    !is_host(flow.host, sizeof(flow.host), &host) ||
@@ -296,12 +319,14 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	egress->open += flow.phase == EGRESS_OPENED;
 	egress->open -= flow.phase == EGRESS_CLOSED;
 	rule = rule_of(task, flow.rule, &host, flow.port);
+	opened = flow.opened_rule == flow.rule ? rule :
+						 rule_of(task, flow.opened_rule, &host, flow.port);
 	print_target(&host, flow.port, target);
 	job = job_of(task, NULL, NULL);
 	if (!is_flow_put_off(egress, job, &flow))
 		record_flow(task, job, &flow, &rule, target);
 	if (job)
-		add_to_result(job, &flow, &rule);
+		add_to_result(job, &flow, &rule, &opened);
 	if (job && is_denied(&flow))
 		job_deny(job, kind_of(task, &flow, &rule), rule, target);
 	return 0;
@@ -324,7 +349,9 @@ static void answer_who(struct task *task, const struct egress_question_message *
 	const struct sockets_end there = { question->local, question->local_port };
 	struct connector connector;
 
-	int result = connector_find(&task->box, &here, &there, &connector);
+	/* the box is over: nobody in it can be told apart any more */
+	int result = task->egress.is_ending ? -ESRCH :
+					      connector_find(&task->box, &here, &there, &connector);
 
 	if (result < 0) {
 		answer->yes = result == -E2BIG ? EGRESS_WHO_TOO_MANY : EGRESS_WHO_UNCLEAR;
@@ -408,7 +435,7 @@ static int hear_question(struct task *task, const struct message *message, const
 		return -EBADMSG;
 	answer.id = question.id;
 	answer.kind = question.kind;
-	task->egress.has_searched = question.kind == EGRESS_WHO;
+	task->egress.has_searched = question.kind == EGRESS_WHO && !task->egress.is_ending;
 	if (question.kind == EGRESS_WHO)
 		answer_who(task, &question, &answer);
 	else

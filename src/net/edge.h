@@ -167,7 +167,9 @@ struct egress_flow {
 	uint16_t status;	      /* of the response; 0: none seen */
 	uint16_t peer_port, reserved; /* of the task's socket */
 	struct address peer, address; /* the task's end; the address connected to */
-	uint8_t padding[6];
+	/* EGRESS_CLOSED: what it was opened by, which a quota or its content may have ended */
+	uint8_t opened_verdict, padding;
+	uint32_t opened_rule;
 	uint64_t bytes_up, bytes_down, duration_ns;
 	uint64_t repeated;		/* how many like it were left out before it */
 	char host[HOST_NAME_BYTES + 2]; /* canonical; of what was not one "" */

@@ -599,7 +599,8 @@ enum step step_http(struct proxy *proxy, struct connection *connection)
 	if (!http->is_sent)
 		return step_request(proxy, connection);
 	/* its request is with the server, and nobody is there for the answer */
-	if (connection->client.is_gone && http_body_is_done(&http->up))
+	if (connection->client.is_gone && http_body_is_done(&http->up) &&
+	    stream_waiting(&connection->up) == 0)
 		return refuse_reset(proxy, connection, "the client was lost");
 	up = pass_request(proxy, connection);
 	if (up == STEP_END || connection->state != STATE_HTTP)

@@ -103,7 +103,7 @@ struct connection {
 	uint32_t id; /* with a generation in its upper bits; never 0 */
 	uint8_t state, deadline, door;
 	bool is_refused; /* the verdict is no: what is read only chooses the words */
-	bool is_opened;	 /* OPENED was told */
+	bool is_opened;	 /* OPENED was told, with opened_verdict and opened_rule */
 	bool is_silent;	 /* nothing came within DEADLINE_SILENT */
 	bool is_greeted; /* SOCKS: the greeting is done */
 	bool is_named;	 /* at a door: host and port were said */
@@ -136,10 +136,11 @@ struct connection {
 	enum dial dial;
 	uint32_t dial_id; /* the dialer's word for it; an answer with another is too late */
 	uint32_t outcome;
-	struct address address;	     /* connected to */
-	size_t scanned;		     /* of the head of a request that is not whole yet */
-	uint32_t upstream_requests;  /* that the upstream had from us */
-	uint32_t request;	     /* number of the request on this connection */
+	struct address address;	    /* connected to */
+	size_t scanned;		    /* of the head of a request that is not whole yet */
+	uint32_t upstream_requests; /* that the upstream had from us */
+	uint32_t request;	    /* number of the request on this connection */
+	uint32_t opened_verdict, opened_rule;
 	const char *reason;	     /* of the refusal; a constant */
 	uint64_t told_up, told_down; /* bytes in flows that were told already */
 	uint64_t charged_up, charged_down;

@@ -43,6 +43,9 @@ static struct egress_flow flow_of(const struct proxy *proxy, const struct connec
 		.duration_ns = proxy->now_ns - connection->started_ns,
 	};
 
+	flow.opened_verdict =
+		(uint8_t)(phase == EGRESS_CLOSED ? connection->opened_verdict : flow.verdict);
+	flow.opened_rule = phase == EGRESS_CLOSED ? connection->opened_rule : flow.rule;
 	egress_text(flow.host, sizeof(flow.host), connection->host.name);
 	egress_text(flow.method, sizeof(flow.method), method);
 	egress_text(flow.path, sizeof(flow.path), path);
@@ -58,6 +61,8 @@ bool report_opened(struct proxy *proxy, struct connection *connection)
 					  is_http ? http->method : NULL,
 					  is_http ? http->path : NULL);
 
+	connection->opened_verdict = flow.verdict;
+	connection->opened_rule = flow.rule;
 	return !proxy->is_held && send_record(proxy, EGRESS_FLOW, &flow, sizeof(flow));
 }
 

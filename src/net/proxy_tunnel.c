@@ -33,8 +33,7 @@ static struct turn move(struct proxy *proxy, struct connection *connection, stru
 	limit = quota_left(proxy, connection, is_up, &turn.is_paced);
 	/* and there is more: what came already counts as well as what is still to be read */
 	turn.is_used_up = limit == 0 && !turn.is_paced &&
-			  (chunk_length(stream->in) > 0 ||
-			   (stream->from->readable && !stream->from->is_done));
+			  (chunk_length(stream->in) > 0 || end_has_more(stream->from));
 	if (turn.result == RELAY_ENDED)
 		end_shut(stream->to);
 	return turn;

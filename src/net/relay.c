@@ -65,6 +65,24 @@ static ssize_t take(struct end *from, void *bytes, size_t length)
 	return from->is_lost ? -errno : 0;
 }
 
+bool end_has_more(struct end *end)
+{
+	char byte;
+	ssize_t count;
+
+	if (!end->readable || end->is_done)
+		return false;
+	do
+		count = recv(end->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+	while (count < 0 && errno == EINTR);
+	if (count > 0)
+		return true;
+	end->readable = false;
+	end->is_done = count == 0;
+	end->is_lost = count < 0 && errno != EAGAIN;
+	return false;
+}
+
 static void pipe_drop(struct relay *relay, struct stream *stream)
 {
 	if (stream->pipe[0] < 0)
@@ -263,6 +281,16 @@ static int64_t move_splice(struct stream *stream, uint64_t limit)
 	return stream->from->is_lost ? -1 : 0;
 }
 
+/* Where no byte may pass an end does. */
+static enum relay_result wait_for_limit(struct stream *stream)
+{
+	if (chunk_length(stream->in) > 0 || end_has_more(stream->from))
+		return RELAY_WAIT;
+	return stream->from->is_lost ? RELAY_LOST :
+	       stream->from->is_done ? RELAY_ENDED :
+				       RELAY_WAIT;
+}
+
 enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_t limit)
 {
 	uint64_t moved = 0;
@@ -276,7 +304,7 @@ enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_
 		if (stream->run == 0)
 			return RELAY_RAN;
 		if (moved >= limit)
-			return RELAY_WAIT;
+			return wait_for_limit(stream);
 		if (moved >= RELAY_TURN_BYTES)
 			return RELAY_AGAIN;
 		if (chunk_length(stream->in) > 0)

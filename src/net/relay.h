@@ -107,6 +107,12 @@ static inline uint64_t stream_waiting(const struct stream *stream)
 	return stream->piped + chunk_length(stream->out);
 }
 
+/*
+ * Whether a byte is there that was not read yet: news of readiness may be of what was. Learns of the
+ * end and of a loss, too.
+ */
+bool end_has_more(struct end *end);
+
 /* Shuts the sending side of an end, once. */
 void end_shut(struct end *end);
 

@@ -236,6 +236,82 @@ def test_record(host, place):
     assert "connect    pub.example, port" in shown, shown
 
 
+# Each of many descriptors is looked at to find out who connects; then something else, and the end.
+BUSY = """
+import os, resource, socket
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+slow = [socket.socket() for _ in range(60)]
+last = socket.socket()
+places = [socket.getaddrinfo(name, 80, socket.AF_INET)[0][4] for name in ("pub.example",
+                                                                         "other.example")]
+try:
+    for _ in range(16000):
+        os.dup(0)
+except OSError:
+    pass
+for end in slow:
+    end.connect(places[0])
+    end.sendall(b"GET / HTTP/1.0\\r\\nHost: pub.example\\r\\n\\r\\n")
+last.connect(places[1])
+last.sendall(b"POST / HTTP/1.0\\r\\nHost: other.example\\r\\nContent-Length: 50000\\r\\n\\r\\n" +
+             bytes(50000))
+last.recv(100)
+os._exit(0)
+"""
+
+
+def test_what_was_said_before_the_end_is_heard(host, place, tmp_path):
+    """However long a search takes that stands before it."""
+    policy = policy_in(tmp_path)
+    policy.write_text("version: 1\nnetwork:\n  allow:\n    - {host: pub.example, ports: [80], "
+                      "protocol: http, tool: /usr/bin/curl}\n    - {host: other.example, "
+                      "ports: [80], protocol: http}\n")
+    (place.work / "busy.py").write_text(BUSY)
+    ran = run(host, place, [], DIRECT + "exec python3 busy.py", "--json", "--policy", str(policy))
+    assert ran.status == 0, ran
+    rows = {row["host"]: row for row in json.loads(ran.out.splitlines()[-1])["network"]["targets"]
+            if row["verdict"] == "allow"}
+    assert rows["other.example"]["bytes_up"] > 50000, (rows, ran)
+    chain, = chains(place).values()
+    phases = [one["body"]["phase"] for one in chain if one["type"] == "net.flow" and
+              one["body"]["host"] == "other.example"]
+    assert phases == ["opened", "closed"], phases
+
+
+# Names that nothing allows take the places for what was refused; then a chunk that is none.
+SPOILED = """
+import socket
+for i in range(80):
+    try:
+        socket.getaddrinfo(f"n{i}.invalid.example", 80)
+    except OSError:
+        pass
+    socket.create_connection((f"n{i}.invalid.example", 80)).close()
+end = socket.create_connection(("pub.example", 80))
+end.sendall(b"POST /x HTTP/1.1\\r\\nHost: pub.example\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n")
+for _ in range(10):
+    end.sendall(b"2710\\r\\n" + bytes(10000) + b"\\r\\n")
+end.sendall(b"zz\\r\\n")
+while end.recv(4096):
+    pass
+"""
+
+
+def test_what_was_sent_is_told_however_it_ends(host, place):
+    """What opened a connection has its bytes, and not the fault that the task ended it with."""
+    (place.work / "spoil.py").write_text(SPOILED)
+    ran = run(host, place, ["pub.example:80"], DIRECT + "python3 spoil.py", "--json")
+    rows = json.loads(ran.out.splitlines()[-1])["network"]["targets"]
+    mine = {row["verdict"]: row for row in rows if row["host"] == "pub.example"}
+    assert mine["allow"]["bytes_up"] > 10000 and mine["allow"]["count"] == 1, mine
+    assert mine.get("deny", {"bytes_up": 0})["bytes_up"] == 0, mine
+    chain, = chains(place).values()
+    flows = [one["body"] for one in chain if one["type"] == "net.flow"]
+    told = sum(flow["bytes_up"] for flow in flows if flow["host"] == "pub.example")
+    assert told == mine["allow"]["bytes_up"], flows
+
+
 def test_a_kernel_without_rules(host, place, tmp_path):
     """Listeners on the ports that rules name take the place of the rules, and that is said."""
     deny = tmp_path / "deny"

@@ -678,6 +678,25 @@ def test_quotas():
 
 
 @in_network
+def test_a_quota_that_is_just_enough_is_enough():
+    """The last byte that may be sent has its answer, and no end by a denial."""
+    def answer(end):
+        got = b""
+        while len(got) < 100000:
+            got += end.recv(65536)
+        end.sendall(b"thanks")
+        end.recv(1)
+
+    with Proxy("allow,good.example,protocol=tcp,up=100000", dial=Origin(answer)) as proxy:
+        with dial_name("good.example", 9000) as end:
+            end.sendall(bytes(100000))
+            end.settimeout(10)
+            assert end.recv(100) == b"thanks"
+        closed = until(lambda: [f for f in proxy.flows if f.phase == CLOSED])[0]
+        assert closed.verdict != DENY and closed.bytes_up == 100000, closed
+
+
+@in_network
 def test_a_quota_used_up_ends_what_has_come_already():
     """All that there is to send was read with the hello: no event would ever tell of it."""
     first, big = hello("good.example"), hello("good.example") + bytes(4000)
