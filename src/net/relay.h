@@ -108,8 +108,8 @@ static inline uint64_t stream_waiting(const struct stream *stream)
 }
 
 /*
- * Whether a byte is there that was not read yet: news of readiness may be of what was. Learns of the
- * end and of a loss, too.
+ * Whether a byte is there that was not read yet: news of readiness may be of what was. Learns of
+ * the end and of a loss, too.
  */
 bool end_has_more(struct end *end);
 

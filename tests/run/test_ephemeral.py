@@ -151,11 +151,6 @@ def test_they_exclude_each_other(live, options):
         assert ran.err.count("\n") == 1, ran
 
 
-def test_no_artifact_of_it(live):
-    ran = live.sh("echo x > f; touch started", "--ephemeral", "--artifact", "f")
-    assert ran.status == 125 and "--ephemeral" in ran.err and "started" not in ran.err, ran
-
-
 def test_what_is_said_is_so(live):
     ran = live.verb("verify", "--quick", "--ephemeral")
     assert ran.status == 0 and ", 0 failed" in ran.out, ran
