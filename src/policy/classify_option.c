@@ -164,18 +164,20 @@ static bool is_harmless(const struct program *program)
 	return true;
 }
 
-/* A word that becomes an option when its pattern or its unknown part is filled in. */
-static bool may_be_option(const struct classify_word *word)
+/* A word that becomes an option, or another, when its pattern or its unknown part is filled in. */
+static bool may_be_option(const struct command *command, const struct classify_word *word)
 {
 	char c = word->text[0];
 
+	if (c == '-' || (c == '+' && has_setting(command->program, "!plus")))
+		return word->kind != CLASSIFY_LITERAL;
 	switch (word->kind) {
 	case CLASSIFY_LITERAL:
 		return false;
 	case CLASSIFY_GLOB:
 		return c == '*' || c == '?' || c == '[';
 	case CLASSIFY_ONE:
-		return c == '-' || c == '$' || c == '`' || c == '\0';
+		return c == '$' || c == '`' || c == '\0';
 	default:
 		return true;
 	}
@@ -192,7 +194,7 @@ static void check_split(struct command *command, const struct classify_word *wor
 	bool harmless = is_harmless(command->program);
 
 	if (word->kind == CLASSIFY_GLOB && !attached)
-		several = !harmless && (may_be_option(word) || word->text[0] == '-');
+		several = !harmless && may_be_option(command, word);
 	if (several && (!harmless || reads))
 		classify_add(command->classify, WANTED_UNCLEAR, word,
 			     "may become several words, and more than an argument");
@@ -419,7 +421,7 @@ void command_options(struct command *command, size_t from)
 		} else if (is_special(command, i, from)) {
 			i = take_special(command, i);
 		} else {
-			if (!harmless && may_be_option(word))
+			if (!harmless && may_be_option(command, word))
 				classify_add(command->classify, WANTED_UNCLEAR, word,
 					     "may become an option");
 			operand(command, i++);
