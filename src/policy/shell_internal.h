@@ -31,6 +31,10 @@ struct shell_walk {
 	const char *wrong; /* why the tree is not believed; NULL while it is */
 	uint32_t wrong_at;
 	bool sets_variables; /* some command may change a variable of any name */
+
+	/* what was found of the names that substitutions print, a byte for each node */
+	uint8_t *names;
+	uint32_t names_depth, names_state;
 };
 
 enum shell_part shell_part(uint32_t kind);

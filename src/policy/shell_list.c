@@ -8,6 +8,9 @@
 /* Each command before one in a pipeline is looked at for it again: longer texts are not. */
 #define NAMES_LIMIT_NODES 1024u
 
+/* Names that are made of names that are made of names: what is deeper stays unknown. */
+#define NAMES_LIMIT_DEPTH 8u
+
 const struct classify_word *shell_plain_words(struct shell_walk *walk, uint32_t node,
 					      size_t *ret_count)
 {
@@ -108,6 +111,41 @@ const char *shell_names_for(struct shell_walk *walk, uint32_t command)
 		       NULL;
 }
 
+/* What is known of each node: where we are may be another place later on, and it is none then. */
+static uint8_t *known_names(struct shell_walk *walk)
+{
+	const struct classify *classify = walk->classify;
+	uint32_t state = (uint32_t)classify->cwd_count << 3 | (uint32_t)classify->cwd_unknown << 2 |
+			 (uint32_t)classify->moved << 1 | (uint32_t)walk->sets_variables;
+
+	if (!walk->names)
+		walk->names = arena_array(classify->arena, walk->tree->count, 1);
+	else if (walk->names_state != state)
+		memset(walk->names, 0, walk->tree->count);
+	walk->names_state = state;
+	return walk->names;
+}
+
+/* Each is looked at once: the words in it may have others of whose names they are made. */
+static bool prints_names(struct shell_walk *walk, uint32_t substitution, uint32_t from,
+			 uint32_t end)
+{
+	enum { NEW, NONE, NAMES };
+	uint8_t *known = known_names(walk);
+
+	if (!known || walk->names_depth >= NAMES_LIMIT_DEPTH)
+		return false;
+	if (known[substitution] == NEW) {
+		/* of its own names it can have none */
+		known[substitution] = NONE;
+		walk->names_depth++;
+		if (names_before(walk, from, end))
+			known[substitution] = NAMES;
+		walk->names_depth--;
+	}
+	return known[substitution] == NAMES;
+}
+
 const char *shell_names_of(struct shell_walk *walk, uint32_t substitution)
 {
 	const struct shell_node *nodes = walk->tree->nodes;
@@ -118,7 +156,8 @@ const char *shell_names_of(struct shell_walk *walk, uint32_t substitution)
 	    !shell_is(walk, substitution + 1, "$(") || inner >= last || walk->after[inner] != last)
 		return NULL;
 	/* the shell splits them at blanks */
-	return names_before(walk, nodes[inner].kind == SHELL_PIPELINE ? inner + 1 : inner, last) ?
+	return prints_names(walk, substitution,
+			    nodes[inner].kind == SHELL_PIPELINE ? inner + 1 : inner, last) ?
 		       "*" :
 		       NULL;
 }

@@ -127,9 +127,19 @@ static bool same_text(const struct shell_walk *walk, uint32_t a, uint32_t b)
 		      length) == 0;
 }
 
+static bool is_in_body(const struct shell_walk *walk, uint32_t loop, uint32_t node)
+{
+	for (uint32_t child = loop + 1; child < walk->after[loop]; child = walk->after[child])
+		if (walk->tree->nodes[child].kind == SHELL_DO_GROUP && child < node &&
+		    node < walk->after[child])
+			return true;
+	return false;
+}
+
 /*
- * The one loop over words that gives the name its value, around the node; 0 where the name stands
- * anywhere else than behind a '$': "read f" and "f=x" may change it.
+ * The one loop over words that gives the name its value, with the node in its body: in the words
+ * themselves it is what it was before. 0 where the name stands anywhere else than behind a '$':
+ * "read f" and "f=x" may change it.
  */
 static uint32_t loop_of(const struct shell_walk *walk, uint32_t node, uint32_t name)
 {
@@ -148,7 +158,7 @@ static uint32_t loop_of(const struct shell_walk *walk, uint32_t node, uint32_t n
 			return 0;
 		loop = parent;
 	}
-	return loop && loop < node && node < walk->after[loop] ? loop : 0;
+	return loop && is_in_body(walk, loop, node) ? loop : 0;
 }
 
 /* A value of a loop that can be taken for the variable: plain text, or a pattern without blanks. */
