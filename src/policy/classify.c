@@ -102,27 +102,21 @@ static void push(struct classify *classify, const struct classify_word *words, s
 	grown[classify->segment_count++] = (struct classify_segment){ words, count, depth };
 }
 
-/* Anywhere else a name with a blank in it is several words, and each may be an option. */
-static bool is_split_at_nul(const struct command *command)
-{
-	for (size_t i = 1; i < command->count && command->words[i].text[0] == '-'; i++)
-		if (strcmp(command->words[i].text, "-0") == 0 ||
-		    strcmp(command->words[i].text, "--null") == 0)
-			return true;
-	return false;
-}
-
 /* What stands for the words that come at run time: of xargs by its input, of find by its tests. */
 static const char *names_for(const struct command *command, size_t from, bool more)
 {
 	const struct classify *classify = command->classify;
+	bool nul = false;
 
+	/* split anywhere else a name with a blank in it is several words, each maybe an option */
 	if (strcmp(command->program->name, "xargs") == 0)
-		return classify->names_for != classify->segment || !classify->names ? NULL :
-		       is_split_at_nul(command) ? classify->names :
-						  "*";
+		return classify->names_for != classify->segment || !classify->names ||
+				       !classify_takes_names(command->words, command->count, &nul) ?
+			       NULL :
+		       nul ? classify->names :
+			     "*";
 	return from && !more && strcmp(command->program->name, "find") == 0 ?
-		       classify_names(classify, command->words, from - 1) :
+		       classify_names(classify, command->words, from - 1, &nul) :
 		       NULL;
 }
 

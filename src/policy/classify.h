@@ -106,9 +106,13 @@ size_t classify_segment(const struct classify *classify, size_t index,
 /*
  * The pattern that stands for what the command prints, where that is names of files below where we
  * are: a star behind "./", or alone where a name may begin with a dash. NULL: it is other text.
+ * `nul`: each ends with a NUL, so that no other character in it makes two of it.
  */
 const char *classify_names(const struct classify *classify, const struct classify_word *words,
-			   size_t count);
+			   size_t count, bool *ret_nul);
+
+/* Whether the command is xargs with its input for words of another, and with names as they are. */
+bool classify_takes_names(const struct classify_word *words, size_t count, bool *ret_nul);
 
 /* Whether the command hands on lines of its input unchanged, and nothing else. */
 bool classify_passes(const struct classify_word *words, size_t count);

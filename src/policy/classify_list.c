@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct listing {
-	const char *name, *has, *options, *names;
+	const char *name, *has, *nul, *options, *names;
 };
 
 struct passing {
@@ -22,7 +22,7 @@ struct passing {
 };
 
 static const struct listing listings[] = {
-#define LISTING(name, has, options, names) { name, has, options, names },
+#define LISTING(name, has, nul, options, names) { name, has, nul, options, names },
 #define PASSING(name, options, operands)
 #include "policy/listing.def"
 #undef LISTING
@@ -30,7 +30,7 @@ static const struct listing listings[] = {
 };
 
 static const struct passing passings[] = {
-#define LISTING(name, has, options, names)
+#define LISTING(name, has, nul, options, names)
 #define PASSING(name, options, operands) { name, options, operands },
 #include "policy/listing.def"
 #undef LISTING
@@ -116,7 +116,7 @@ static bool has_letter(const char *word, const char *option)
 }
 
 static bool is_such(const struct classify *classify, const struct listing *row,
-		    const struct classify_word *words, size_t count)
+		    const struct classify_word *words, size_t count, bool *nul)
 {
 	size_t at = takes_name(row->name, words, count);
 	bool has = !row->has[0];
@@ -135,6 +135,7 @@ static bool is_such(const struct classify *classify, const struct listing *row,
 		if (text[0] == '-' && text[1]) {
 			listed = option_of(row->options, text);
 			has |= has_letter(text, row->has);
+			*nul |= row->nul[0] && strcmp(text, row->nul) == 0;
 		} else if (!strchr("!()", text[0]) && !is_below_here(classify, text)) {
 			return false;
 		}
@@ -151,12 +152,59 @@ static bool is_such(const struct classify *classify, const struct listing *row,
 }
 
 const char *classify_names(const struct classify *classify, const struct classify_word *words,
-			   size_t count)
+			   size_t count, bool *ret_nul)
 {
-	for (size_t i = 0; i < COUNT(listings); i++)
-		if (is_such(classify, &listings[i], words, count))
+	for (size_t i = 0; i < COUNT(listings); i++) {
+		*ret_nul = false;
+		if (is_such(classify, &listings[i], words, count, ret_nul))
 			return listings[i].names;
+	}
 	return NULL;
+}
+
+/* Of xargs: where words come from and how they are split is nobody's to choose but these. */
+static bool has_known_argument(const char *text, const char *next, bool *ret_takes_next)
+{
+	const char *value = text[1] && text[2] ? text + 2 : next;
+	size_t name = strcspn(text, "=");
+
+	*ret_takes_next = value == next;
+	if (text[1] == 'I')
+		return value && strcmp(value, "{}") == 0;
+	if (text[1] == '-') {
+		*ret_takes_next = !text[name];
+		value = text[name] ? text + name + 1 : next;
+		if (!(name == 10 && memcmp(text, "--max-args", name) == 0) &&
+		    !(name == 11 && memcmp(text, "--max-procs", name) == 0))
+			return false;
+	} else if (!text[1] || !strchr("nPL", text[1])) {
+		return false;
+	}
+	return value && value[0] && value[strspn(value, "0123456789")] == '\0';
+}
+
+bool classify_takes_names(const struct classify_word *words, size_t count, bool *ret_nul)
+{
+	bool takes_next = false;
+
+	if (words[0].kind != CLASSIFY_LITERAL || strcmp(words[0].text, "xargs") != 0)
+		return false;
+	for (size_t i = 1; i < count && words[i].text[0] == '-'; i++) {
+		const char *text = words[i].text;
+		bool null = strcmp(text, "--null") == 0;
+		bool plain = text[1] && text[strspn(text + 1, "0rt") + 1] == '\0';
+
+		if (words[i].kind != CLASSIFY_LITERAL)
+			return false;
+		*ret_nul |= null || (plain && strchr(text, '0'));
+		if (null || plain || strcmp(text, "--no-run-if-empty") == 0)
+			continue;
+		if (!has_known_argument(text, i + 1 < count ? words[i + 1].text : NULL,
+					&takes_next))
+			return false;
+		i += takes_next;
+	}
+	return true;
 }
 
 bool classify_passes(const struct classify_word *words, size_t count)

@@ -48,17 +48,6 @@ static struct classify_word *gather(struct shell_walk *walk, uint32_t node, size
 	return words;
 }
 
-/* xargs with its input, and not with a file or with other marks than its own. */
-static bool is_reading_names(const struct classify_word *words, size_t count)
-{
-	if (words[0].kind != CLASSIFY_LITERAL || strcmp(words[0].text, "xargs") != 0)
-		return false;
-	for (size_t i = 1; i < count && words[i].text[0] == '-'; i++)
-		if (words[i].text[1] == 'a' || strncmp(words[i].text, "--a", 3) == 0)
-			return false;
-	return true;
-}
-
 static void look_at_command(struct shell_walk *walk, uint32_t node)
 {
 	size_t count = 0;
@@ -66,7 +55,7 @@ static void look_at_command(struct shell_walk *walk, uint32_t node)
 
 	if (!words || !count)
 		return;
-	if (is_reading_names(words, count)) {
+	if (classify_takes_names(words, count, &(bool){ false })) {
 		walk->classify->names = shell_names_for(walk, node);
 		walk->classify->names_for = (uint32_t)walk->classify->segment_count;
 	}

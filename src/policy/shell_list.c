@@ -56,6 +56,7 @@ static uint32_t command_in(const struct shell_walk *walk, uint32_t node)
 static const char *names_before(struct shell_walk *walk, uint32_t from, uint32_t end)
 {
 	const char *names = NULL;
+	bool nul = false;
 
 	if (walk->tree->count > NAMES_LIMIT_NODES)
 		return NULL;
@@ -71,13 +72,16 @@ static const char *names_before(struct shell_walk *walk, uint32_t from, uint32_t
 		if (!words)
 			return NULL;
 		if (!names)
-			names = classify_names(walk->classify, words, count);
+			names = classify_names(walk->classify, words, count, &nul);
 		else if (!classify_passes(words, count))
 			return NULL;
+		else
+			nul = false;
 		if (!names)
 			return NULL;
 	}
-	return names;
+	/* a newline in a name, or a line that is taken from one, makes a name of its own */
+	return nul || !names ? names : "*";
 }
 
 /* "a | b < file": the redirection is of the whole pipeline in the tree, and of "b" in the shell. */
@@ -97,11 +101,29 @@ static bool has_other_input(const struct shell_walk *walk, uint32_t node)
 	return false;
 }
 
+/* "xargs cat <<< name": with a redirection of its own the pipe may not be what it reads. */
+static bool has_own_input(const struct shell_walk *walk, uint32_t command)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	for (uint32_t child = command + 1; child < walk->after[command];
+	     child = walk->after[child]) {
+		enum shell_part part = shell_part(nodes[child].kind);
+
+		if (part == SHELL_PART_REDIRECT || part == SHELL_PART_HEREDOC ||
+		    part == SHELL_PART_HERESTRING)
+			return true;
+	}
+	return false;
+}
+
 const char *shell_names_for(struct shell_walk *walk, uint32_t command)
 {
 	const struct shell_node *nodes = walk->tree->nodes;
 	uint32_t at = command, above = nodes[command].parent;
 
+	if (has_own_input(walk, command))
+		return NULL;
 	if (nodes[above].kind == SHELL_REDIRECTED && command_in(walk, above) == command) {
 		at = above;
 		above = nodes[above].parent;
