@@ -162,7 +162,7 @@ GOOD = {
 BAD = [{}, {"version": 2}, {"version": 1, "worspace": "direct"},
        {"version": 1, "filesystem": {"reads": []}}, {"version": 1, "filesystem": {"read": "/x"}},
        {"version": 1, "tty": {"allowed": "yes"}}, {"version": 1, "workspace": "Direct"},
-       {"version": 1, "network": {"allow": ["example.org"]}},
+       {"version": 1, "network": {"allow": [["example.org"]]}},
        {"version": 1, "network": {"allow": [{"ports": [443]}]}},
        {"version": 1, "tasks": {"idle": "10"}}, {"version": 1, "environment": {"set": {"A": 1}}}]
 
