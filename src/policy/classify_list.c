@@ -96,6 +96,22 @@ static bool is_secret(const struct classify *classify, const char *text)
 	return !folded || sensitive_is_secret(folded, facts->home, facts->cwd);
 }
 
+/* Where secrets may lie below, the files that are found there are not taken for harmless. */
+static bool holds_secrets(const struct classify *classify, const char *text)
+{
+	const struct classify_facts *facts = classify->facts;
+	const char *folded = sensitive_fold(classify->arena, facts->cwd, facts->home, text);
+
+	return !folded || sensitive_holds_secrets(folded, facts->home) ||
+	       sensitive_is_ruin(folded, facts->home, facts->cwd);
+}
+
+/* Not what joins tests, as it stands: with more behind it "!" begins a name. */
+static bool is_place(const char *text)
+{
+	return !text[0] || text[1] || !strchr("!()", text[0]);
+}
+
 /* "git ls-files" is two words; returns how many of them the name takes, 0 where they are others. */
 static size_t takes_name(const char *name, const struct classify_word *words, size_t count)
 {
@@ -119,7 +135,7 @@ static bool is_such(const struct classify *classify, const struct listing *row,
 		    const struct classify_word *words, size_t count, bool *nul)
 {
 	size_t at = takes_name(row->name, words, count);
-	bool has = !row->has[0];
+	bool has = !row->has[0], named = false; /* all places: others take a pattern */
 
 	if (!at)
 		return false;
@@ -136,8 +152,12 @@ static bool is_such(const struct classify *classify, const struct listing *row,
 			listed = option_of(row->options, text);
 			has |= has_letter(text, row->has);
 			*nul |= row->nul[0] && strcmp(text, row->nul) == 0;
-		} else if (!strchr("!()", text[0]) && !is_below_here(classify, text)) {
-			return false;
+		} else if (is_place(text)) {
+			/* ":/" is git's word for the top of the repository */
+			if (text[0] == ':' || !is_below_here(classify, text) ||
+			    holds_secrets(classify, text))
+				return false;
+			named = strcmp(row->name, "find") == 0;
 		}
 		is_option = text[0] == '-';
 		if (listed == LISTED_NOT ||
@@ -148,7 +168,7 @@ static bool is_such(const struct classify *classify, const struct listing *row,
 		     is_secret(classify, words[at].text)))
 			return false;
 	}
-	return has;
+	return has && (named || !holds_secrets(classify, "."));
 }
 
 const char *classify_names(const struct classify *classify, const struct classify_word *words,

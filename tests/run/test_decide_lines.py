@@ -4,6 +4,7 @@ The hostile ones that can do their harm here are watched doing it in Bash, so th
 attack and no misspelling; the verdict on each must be another than allow.
 """
 import os
+import pwd
 import shutil
 import subprocess
 from pathlib import Path
@@ -52,6 +53,20 @@ def test_lines_that_only_look_like_them_are(work):
     lines = rows("lines_hostile.txt")
     allowed = [line for line, said in zip(lines, verdicts(lines, work)) if said == "allow"]
     assert len(lines) >= HOSTILE and not allowed, "\n".join(allowed)
+
+
+# Names of all that lies below, and what reads them: no less than "grep -r" there.
+NAMES = ("find . -type f -exec cat {} +", "find . -type f | xargs cat", "cat $(find . -type f)",
+         "find -type f | xargs cat", "cat $(rg --files)", "git ls-files | xargs cat",
+         "fd -e c | xargs cat", "rg -l x | xargs cat")
+
+
+def test_names_are_no_less_where_secrets_lie_below(work):
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert verdicts(NAMES, work) == ["allow"] * len(NAMES)
+    for cwd in ("/", "/home", home):
+        if os.path.isdir(cwd):
+            assert verdicts(NAMES, cwd) == ["ask"] * len(NAMES), cwd
 
 
 # What needs more than a directory, or a terminal.
