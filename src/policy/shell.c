@@ -232,6 +232,11 @@ static bool is_in_arithmetic(const struct shell_walk *walk, uint32_t node)
 	return node;
 }
 
+static bool is_within(const struct shell_walk *walk, uint32_t node, uint32_t inner)
+{
+	return node < inner && inner < walk->after[node];
+}
+
 /* The value of the assignment: a number as it stands, or arithmetic that is looked at by itself. */
 static bool is_set_to_number(const struct shell_walk *walk, uint32_t name)
 {
@@ -244,11 +249,55 @@ static bool is_set_to_number(const struct shell_walk *walk, uint32_t name)
 	       (nodes[value].kind == SHELL_NUMBER || nodes[value].kind == SHELL_ARITHMETIC);
 }
 
-/* What a name holds is evaluated, too: wherever the text sets it, it must make it a number. */
+/* "i=1 &" sets it for another shell. */
+static bool is_in_background(const struct shell_walk *walk, uint32_t node, uint32_t parent)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t next = walk->after[node];
+
+	return next < walk->after[parent] && nodes[next].kind == SHELL_TOKEN &&
+	       shell_is(walk, next, "&");
+}
+
+/* Whoever comes to the use was at the assignment before, in the same shell or one around it. */
+static bool is_set_before(const struct shell_walk *walk, uint32_t assignment, uint32_t use)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t at = assignment, parent = nodes[at].parent;
+
+	/* what is first in "a && b" is run as the whole is */
+	while (nodes[parent].kind == SHELL_LIST && at == parent + 1 &&
+	       !is_within(walk, parent, use)) {
+		at = parent;
+		parent = nodes[at].parent;
+	}
+	switch (nodes[parent].kind) {
+	case SHELL_LIST:
+		if (at != parent + 1)
+			return false;
+		break;
+	case SHELL_PROGRAM:
+	case SHELL_COMPOUND:
+	case SHELL_SUBSHELL:
+	case SHELL_DO_GROUP:
+	case SHELL_COMMAND_SUBSTITUTION:
+		break;
+	default:
+		return false;
+	}
+	return walk->after[assignment] <= use && is_within(walk, parent, use) &&
+	       !is_in_background(walk, at, parent);
+}
+
+/*
+ * What a name holds is evaluated, too: wherever the text sets it, it must make it a number, and one
+ * of these places must be before the use, lest it be what the environment says.
+ */
 static bool is_number_variable(const struct shell_walk *walk, uint32_t name)
 {
 	const struct shell_node *nodes = walk->tree->nodes;
-	size_t length = nodes[name].end - nodes[name].start, set = 0;
+	size_t length = nodes[name].end - nodes[name].start;
+	bool set = false;
 
 	if (walk->sets_variables || walk->tree->count > ARITHMETIC_LIMIT_NODES)
 		return false;
@@ -262,9 +311,9 @@ static bool is_number_variable(const struct shell_walk *walk, uint32_t name)
 			continue;
 		if (!is_set_to_number(walk, i))
 			return false;
-		set++;
+		set |= is_set_before(walk, nodes[i].parent, name);
 	}
-	return set > 0;
+	return set;
 }
 
 /* "$?" and its kin are one number each, and so is "$i" where the text says so. */
