@@ -404,6 +404,18 @@ static void git_key(struct command *command, const struct classify_word *word)
 			     "settings of git can run programs");
 }
 
+/* "%G?", "%+GK" and "%(signature)" run the program that verifies, which settings can name. */
+static void git_format(struct command *command, const struct classify_word *word)
+{
+	bool verifies = word->kind != CLASSIFY_LITERAL || strstr(word->text, "signature");
+
+	for (const char *at = word->text; !verifies && (at = strchr(at, '%')); at++)
+		verifies = at[1 + strspn(at + 1, "+- ")] == 'G';
+	if (verifies)
+		classify_add(command->classify, WANTED_EXEC_CODE, word,
+			     "what verifies signatures is a setting");
+}
+
 /* "ps auxe" prints what /proc has as "environ". */
 static void ps_options(struct command *command, const struct classify_word *word)
 {
@@ -543,6 +555,7 @@ static bool judged_effect(struct command *command, char letter, const struct cla
 		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
 		{ 'o', revision },     { 'G', shell_option },	{ 'V', replaced_mark },
 		{ 'J', command_jq },   { 'F', git_key },	{ 'M', ps_options },
+		{ '%', git_format },
 	};
 
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
@@ -614,6 +627,26 @@ static void role(struct command *command, char letter, size_t index)
 	command_effect(command, letter, word);
 }
 
+/*
+ * A pattern, or text without quotes, may become several words: those behind the first have the
+ * roles that follow, each of them.
+ */
+static void role_of_several(struct command *command, const char *at, size_t index)
+{
+	const struct classify_word *word = &command->words[command->operands[index]];
+
+	role(command, *at, index);
+	for (const char *next = at + 1; *next; next++) {
+		if (*next == '>' || *next == '$') {
+			classify_add(command->classify, WANTED_UNCLEAR, word,
+				     "may become several words, and the command among them");
+			return;
+		}
+		if (*next != '*' && *next != '=' && !memchr(at, *next, (size_t)(next - at)))
+			command_effect(command, *next, word);
+	}
+}
+
 /* An interpreter that was given nothing to run reads it from its standard input. */
 static void without_operands(struct command *command)
 {
@@ -663,6 +696,9 @@ void command_operands(struct command *command)
 				role(command, *at, i++);
 			else
 				at += 2;
+		} else if (command->words[word].kind == CLASSIFY_GLOB ||
+			   command->words[word].kind == CLASSIFY_UNKNOWN) {
+			role_of_several(command, at++, i++);
 		} else {
 			role(command, *at++, i++);
 		}

@@ -23,6 +23,7 @@
  *   o  revision, path or both with ':' between: only secrets are requests
  *   b  NAME or NAME=VALUE of the shell's own             j  "+format", or the time to set
  *   G  name of an option of the shell's                 V  mark that other words take the place of
+ *   %  format or key of git's, of which signatures run a program
  * Letters without (of an option, or in `base`): the same in capitals say that using it is enough:
  *   X  code of the project or of the words runs
  *   N  connects   I  installs   E  changes outside   K  uses a credential   P  plants

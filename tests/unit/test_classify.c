@@ -321,8 +321,8 @@ static void test_table_is_sound(void **state)
 
 static void check_letters(const struct program *program, const char *item, size_t length)
 {
-	static const char objects[] = "trwduxpqkcieslaygf@hSAJFMmnzbjovGV,>";
-	static const char all[] = "trwduxpqkvcieslaygf@hSAJFMmnzbjoGV1,>+XNIEKPYLCUTBDWROHQZ";
+	static const char objects[] = "trwduxpqkcieslaygf@hSAJFMmnzbjovGV%,>";
+	static const char all[] = "trwduxpqkvcieslaygf@hSAJFMmnzbjoGV%1,>+XNIEKPYLCUTBDWROHQZ";
 	size_t names = strcspn(item, ":?! ");
 
 	if (item[0] != '-')
