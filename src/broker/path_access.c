@@ -34,6 +34,24 @@ const char *path_presence_word(enum path_presence presence)
 	return words[presence];
 }
 
+const char *path_process_link(const char *path, const char *cwd)
+{
+	static const char proc[] = "/proc/", task[] = "/task/";
+	const char *name = path + sizeof(proc) - 1;
+
+	if (strncmp(path, proc, sizeof(proc) - 1) != 0)
+		return NULL;
+	name += strcspn(name, "/");
+	/* those of a thread */
+	if (strncmp(name, task, sizeof(task) - 1) == 0) {
+		name += sizeof(task) - 1;
+		name += strcspn(name, "/");
+	}
+	if (strcmp(name, "/root") == 0)
+		return "/";
+	return strcmp(name, "/cwd") == 0 ? cwd : NULL;
+}
+
 static const char *kind_of(mode_t mode)
 {
 	return S_ISREG(mode)  ? "file" :
@@ -168,11 +186,14 @@ static int look_here(struct walk *walk, struct error *error)
 {
 	struct path_access *found = walk->found;
 	const struct policy *policy = &walk->effective->policy;
+	const char *link = path_process_link(found->path, policy->cwd);
 	char target[PATH_LIMIT_BYTES];
 	struct stat status;
 	ssize_t length;
 	int CLEANUP_FD fd = -1;
 
+	if (link)
+		return follow(walk, link, error) < 0 ? error->code : 1;
 	found->access = access_find(policy, &walk->effective->plan, found->path);
 	found->reads = access_reads(found->access.way);
 	found->writes = access_writes(found->access.way);
@@ -216,12 +237,27 @@ static int look_here(struct walk *walk, struct error *error)
 	return 0;
 }
 
+/* Below what is there and is no directory there is nothing, and nothing can be made. */
+static void end_at_file(struct walk *walk)
+{
+	struct path_access *found = walk->found;
+
+	if (found->presence != PATH_THERE || !found->kind || strcmp(found->kind, "directory") == 0)
+		return;
+	found->presence = PATH_NOT_THERE;
+	found->kind = found->refusal = NULL;
+	found->reads = found->writes = false;
+	walk->rest = "";
+}
+
 /* Takes the next component; ".." leads up from where the links before it have led to. */
 static int step(struct walk *walk, struct error *error)
 {
 	struct path_access *found = walk->found;
 	size_t length = strcspn(walk->rest, "/");
 	const char *name = arena_copy_bytes(walk->arena, walk->rest, length);
+	bool is_directory = walk->rest[length] == '/';
+	int result;
 
 	walk->rest += length;
 	walk->rest += strspn(walk->rest, "/");
@@ -238,7 +274,10 @@ static int step(struct walk *walk, struct error *error)
 		return error_errno(error, ENOMEM, "looking at a path");
 	if (strlen(found->path) >= PATH_LIMIT_BYTES)
 		return refuse(walk, -ENAMETOOLONG, "longer than a path can be", error);
-	return look_here(walk, error);
+	result = look_here(walk, error);
+	if (result == 0 && is_directory)
+		end_at_file(walk);
+	return result;
 }
 
 int path_access_find(const struct effective *effective, const char *asked, struct arena *arena,
@@ -267,6 +306,9 @@ int path_access_find(const struct effective *effective, const char *asked, struc
 	}
 	if (result < 0)
 		return result;
+	/* links have led on from there */
+	if (whole[strlen(whole) - 1] == '/')
+		end_at_file(&walk);
 	*ret = found;
 	return 0;
 }

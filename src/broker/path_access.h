@@ -36,5 +36,11 @@ struct path_access {
 int path_access_find(const struct effective *effective, const char *asked, struct arena *arena,
 		     struct path_access *ret, struct error *error);
 
+/*
+ * What "root" and "cwd" of a process in /proc lead to: where the processes of a box are, its root
+ * and that directory. NULL: the path is none of them.
+ */
+const char *path_process_link(const char *path, const char *cwd);
+
 /* "there", "not there", "not known" */
 const char *path_presence_word(enum path_presence presence);

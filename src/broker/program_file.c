@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/sha256.h"
+#include "broker/path_access.h"
 #include "policy/classify.h"
 #include "policy/policy.h"
 #include "policy/program.h"
@@ -66,20 +67,6 @@ static bool follow(struct way *way, const char *text)
 	return way->rest && strlen(way->rest) < PATH_LIMIT_BYTES;
 }
 
-/* "root" and "cwd" of a process in /proc lead to where the processes of a box are. */
-static const char *process_link(const struct way *way, const char *next)
-{
-	const char *name = next + 6;
-	size_t length;
-
-	if (strncmp(next, "/proc/", 6) != 0)
-		return NULL;
-	length = strcspn(name, "/");
-	if (strcmp(name + length, "/root") == 0)
-		return "/";
-	return strcmp(name + length, "/cwd") == 0 ? way->cwd : NULL;
-}
-
 /* What of the host is shown there; false: nothing is known of it. */
 static bool show(struct way *way, const char *next, const char **ret_link)
 {
@@ -90,7 +77,7 @@ static bool show(struct way *way, const char *next, const char **ret_link)
 	ssize_t length;
 
 	way->place = NULL;
-	*ret_link = process_link(way, next);
+	*ret_link = path_process_link(next, way->cwd);
 	/* a directory on the way to what is shown, or an area of the box's own */
 	if (*ret_link || !row)
 		return true;

@@ -98,11 +98,12 @@ static const char **take_argv(const struct json_node *intent, struct arena *aren
 	return *ret_why ? NULL : argv;
 }
 
-/* Of the environment PATH alone decides, and it is on record as it was. */
+/* Of the environment PATH alone decides: which files the words are names of. */
 static const char *const *take_environment(const struct json_node *intent, struct arena *arena)
 {
 	const char *path = json_tree_text(json_tree_get(intent, "environment"), "PATH");
-	const char **list = path ? arena_array(arena, 2, sizeof(*list)) : NULL;
+	bool is_known = path && !replay_is_masked(path);
+	const char **list = is_known ? arena_array(arena, 2, sizeof(*list)) : NULL;
 
 	if (list)
 		list[0] = arena_format(arena, "PATH=%s", path);
@@ -130,8 +131,9 @@ void replay_command(struct replay *replay, const char *workspace, const struct j
 	place.policy = &effective->policy;
 	place.cwd = cwd && path_is_clean(cwd) && !replay_is_masked(cwd) ? cwd : NULL;
 	place.environ = take_environment(intent, arena);
-	if (!place.cwd) {
-		ret->reason = "where it began is not on record";
+	if (!place.cwd || !place.environ) {
+		ret->reason = !place.cwd ? "where it began is not on record" :
+					   "the PATH that it began with is not on record";
 		return;
 	}
 	decide_argv(decision, arena, &replay->parser, &place, argv, argc);

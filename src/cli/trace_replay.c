@@ -74,7 +74,7 @@ struct replaying {
 struct told {
 	const char *time, *action, *kind, *subject;
 	const char *before, *before_rule;
-	const struct replay_answer *answer;
+	struct replay_answer *answer;
 };
 
 static int take(void *context, const struct option *option, const char *value, struct error *error)
@@ -168,10 +168,21 @@ static void put_text(const struct replaying *replaying, const struct told *told,
 	buffer_text(text, "\n");
 }
 
+/* What a flag of the task's start decided: flags are not among what is decided by again. */
+static void leave_to_flag(const struct told *told)
+{
+	if (told->before_rule && strncmp(told->before_rule, "flag.", 5) == 0)
+		*told->answer = (struct replay_answer){
+			.reason = "a flag of the task's start decided, and it is none of a policy's"
+		};
+}
+
 /* Counts it, and tells what is not as it was. */
 static void settle(struct replaying *replaying, const struct told *told)
 {
 	struct buffer *text = &replaying->page.text;
+
+	leave_to_flag(told);
 
 	replaying->requests++;
 	if (told->answer->verdict && told->before &&

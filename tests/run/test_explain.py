@@ -154,7 +154,10 @@ def test_a_path_is_what_a_task_finds(place, options):
              "/etc/passwd", "/etc/shadow", "/etc", "/usr/bin/env", "/bin", "/usr/bin/new", "/new",
              "/tmp", "/tmp/new", "/var/tmp/new", "/dev/null", "/dev/new", "/proc/self/comm",
              "/proc/modules", "/run/bawn/policy.txt", "/run/bawn/new", "/var/log", "/sys/kernel",
-             "/usr/../etc/passwd", f"{work}/folder/../kept"]
+             "/usr/../etc/passwd", f"{work}/folder/../kept", "/proc/self/cwd/in",
+             "/proc/self/cwd/new", "/proc/self/cwd/kept", "/proc/thread-self/cwd/new",
+             "/proc/self/root/tmp/new", "/proc/self/cwd/../new", "modes/", "in/", "in/x",
+             "usr/x", "in/../new", "folder/"]
     found = tries(place, options, paths)
     for path in paths:
         said = ask(place, path, *options)

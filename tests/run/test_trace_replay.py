@@ -117,12 +117,12 @@ def test_connections(place):
         assert word in reason
 
 
-def start(task, argv, before="allow", **body):
+def start(task, argv, before="allow", rule=None, **body):
     action = f"a-{len(argv)}{task.actions}"
     task.actions += 1
     if before:
         task.add("policy", "verdict", {"verdict": before, "verb": "process.exec",
-                                       "target": "x", "reason": "", "rule": traces.rule()},
+                                       "target": "x", "reason": "", "rule": rule or traces.rule()},
                  action)
     task.add("execution", "action.intent", {
         "argv": argv, "cwd": "/w", "environment": {"PATH": "/usr/bin:/bin"}, "input": "null",
@@ -136,6 +136,9 @@ def test_what_cannot_be_decided_again(place):
     start(task, [])
     start(task, ["ls"], before=None)
     start(task, ["ls"], cwd="[masked:token:0123456789abcdef]")
+    start(task, ["ls"], environment={"PATH": "[masked:token:0123456789abcdef]:/usr/bin"})
+    start(task, ["ls"], environment={})
+    start(task, ["ls"], before="deny", rule=traces.rule() | {"id": "flag.read-only"})
     task.end()
     gone = store.task(workspace=str(place.base / "gone"))
     start(gone, ["ls"])
@@ -145,10 +148,10 @@ def test_what_cannot_be_decided_again(place):
     store.remove(removed)
     rules = write(place, RULES)
     told, counts = rows(place, "--since", "2000-01-01", "--policy", rules)
-    assert (counts["changes"], counts["undecided"], counts["tasks_gone"]) == (0, 5, 1), told
+    assert (counts["changes"], counts["undecided"], counts["tasks_gone"]) == (0, 8, 1), told
     why = [row["reason"] for row in told]
     for reason, word in zip(why, ("masked", "not on record", "refused before", "where it began",
-                                  "gone"), strict=True):
+                                  "PATH", "PATH", "a flag", "gone"), strict=True):
         assert word in reason, why
 
 
