@@ -43,7 +43,7 @@ static const struct {
 	uint32_t flag;
 } flag_effects[] = {
 	{ 'D', COMMAND_REMOVES },  { 'W', COMMAND_WRITES },   { 'R', COMMAND_RECURSES },
-	{ 'Q', COMMAND_IS_QUIET }, { 'Z', COMMAND_HAS_TEXT },
+	{ 'Q', COMMAND_IS_QUIET }, { 'Z', COMMAND_HAS_TEXT }, { '0', COMMAND_IS_LISTED },
 };
 
 struct classify_word command_word(const struct classify_word *like, const char *text)
@@ -460,6 +460,13 @@ static void read_operand(struct command *command, const struct classify_word *wo
 		read_path(classify, word, command->flags & COMMAND_RECURSES);
 }
 
+/* Of man: a page has no '/' in its name, and anything else is a file that is shown. */
+static void page_or_file(struct command *command, const struct classify_word *word)
+{
+	if (word->kind != CLASSIFY_LITERAL || strchr(word->text, '/'))
+		read_operand(command, word);
+}
+
 /* "HEAD:.env" and ".env" tell the same; what is no secret may as well be a branch. */
 static void revision(struct command *command, const struct classify_word *word)
 {
@@ -555,7 +562,7 @@ static bool judged_effect(struct command *command, char letter, const struct cla
 		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
 		{ 'o', revision },     { 'G', shell_option },	{ 'V', replaced_mark },
 		{ 'J', command_jq },   { 'F', git_key },	{ 'M', ps_options },
-		{ '%', git_format },
+		{ '%', git_format },   { '/', page_or_file },
 	};
 
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
@@ -660,6 +667,32 @@ static void without_operands(struct command *command)
 	}
 }
 
+/* A search that is given no place is one of all that is below where we are. */
+static void search_here(struct command *command)
+{
+	struct classify *classify = command->classify;
+	struct classify_word here = command_word(&command->words[0], ".");
+	size_t texts = command->program->operands[0] == 't' && !command->skipped;
+	struct place place;
+
+	if (!(command->flags & COMMAND_RECURSES) || command->operand_count > texts)
+		return;
+	here.kind = CLASSIFY_LITERAL;
+	place = judge(classify, &here);
+	if (place.secret || place.unknown || place.ruin || place.holds_secrets)
+		read_path(classify, &here, true);
+}
+
+/* Operands that stand in a file are not known; who is given others, too, refuses them all. */
+static void check_list(struct command *command)
+{
+	bool refuses = command->operand_count &&
+		       command->words[command->operands[0]].kind != CLASSIFY_UNKNOWN;
+
+	if (command->flags & COMMAND_IS_LISTED && !refuses)
+		command_wants(command, WANTED_UNCLEAR, "which files it reads is in a file");
+}
+
 void command_operands(struct command *command)
 {
 	const char *at = command->program->operands;
@@ -667,6 +700,8 @@ void command_operands(struct command *command)
 
 	if (!count)
 		without_operands(command);
+	search_here(command);
+	check_list(command);
 	if (command->skipped && *at && at[1] != '*')
 		at++;
 	while (i < count) {

@@ -31,6 +31,7 @@ enum command_flag {
 	COMMAND_IS_QUIET = 1u << 4,  /* an option made it a plain question */
 	COMMAND_HAS_TEXT = 1u << 5,  /* the first operand is text for a shell */
 	COMMAND_HAS_CODE = 1u << 6,  /* an option gave the code to run */
+	COMMAND_IS_LISTED = 1u << 7, /* a file or the input names the operands */
 };
 
 /* Splits words[from...] into options, whose effects are applied, and operands. */

@@ -398,10 +398,18 @@ static bool jq_shows_environment(const char *name, size_t length, char before)
 {
 	static const char *const names[] = { "env", "strenv", "envsubst" };
 
-	return before == '$' ?
-		       length == 3 && memcmp(name, "ENV", 3) == 0 :
-		       before != '.' && before != '"' &&
-			       is_word(name, length, names, sizeof(names) / sizeof(names[0]));
+	return before != '$' && before != '.' && before != '"' &&
+	       is_word(name, length, names, sizeof(names) / sizeof(names[0]));
+}
+
+/* "$ENV", with blanks between them too; what a comment between them hides is not looked for. */
+static bool jq_names_environment(const char *at)
+{
+	if (*at != '$')
+		return false;
+	at += 1 + strspn(at + 1, " \t\r\n");
+	return *at == '#' ||
+	       (strncmp(at, "ENV", 3) == 0 && !isalnum((unsigned char)at[3]) && at[3] != '_');
 }
 
 void command_jq(struct command *command, const struct classify_word *word)
@@ -416,7 +424,7 @@ void command_jq(struct command *command, const struct classify_word *word)
 
 		while (isalnum((unsigned char)at[length]) || at[length] == '_')
 			length++;
-		if (jq_shows_environment(at, length, before)) {
+		if (jq_names_environment(at) || jq_shows_environment(at, length, before)) {
 			classify_add(command->classify, WANTED_FS_SECRET, word, "the environment");
 			return;
 		}

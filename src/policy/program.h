@@ -24,6 +24,7 @@
  *   b  NAME or NAME=VALUE of the shell's own             j  "+format", or the time to set
  *   G  name of an option of the shell's                 V  mark that other words take the place of
  *   %  format or key of git's, of which signatures run a program
+ *   /  name of the program's own, or a file read where a '/' is in it
  * Letters without (of an option, or in `base`): the same in capitals say that using it is enough:
  *   X  code of the project or of the words runs
  *   N  connects   I  installs   E  changes outside   K  uses a credential   P  plants
@@ -32,7 +33,7 @@
  *   R  operands are read with all below them        O  writes into the working directory
  *   H  listens    1  the first operand's role is taken by the option's argument
  *   Q  a plain question: what `base` says does not apply
- *   Z  the first operand is text for a shell
+ *   Z  the first operand is text for a shell            0  the operands are in a file
  * In `operands` alone:
  *   *  the letter before for all that follow but as many as letters come behind
  *   =  assignments NAME=VALUE, as many as there are

@@ -23,6 +23,17 @@ static void ask(struct shell_walk *walk, uint32_t node, enum wanted_verb verb, c
 	classify_add(walk->classify, verb, &word, why);
 }
 
+/* "a=<(b)" is two words of the tree, and one of the shell's. */
+static void check_apart(struct shell_walk *walk, uint32_t node, uint32_t child)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	if (walk->after[child] < walk->after[node] &&
+	    nodes[walk->after[child]].start == nodes[child].end &&
+	    nodes[walk->after[child]].kind == SHELL_PROCESS_SUBSTITUTION)
+		ask(walk, node, WANTED_UNCLEAR, "words with nothing between them");
+}
+
 /* Children that are words become those of one command. */
 static struct classify_word *gather(struct shell_walk *walk, uint32_t node, size_t *count)
 {
@@ -37,6 +48,7 @@ static struct classify_word *gather(struct shell_walk *walk, uint32_t node, size
 	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child]) {
 		enum shell_part part = shell_part(nodes[child].kind);
 
+		check_apart(walk, node, child);
 		if (part == SHELL_PART_WORD || part == SHELL_PART_EXPANSION ||
 		    part == SHELL_PART_SUBSTITUTION || part == SHELL_PART_ARITHMETIC)
 			words[(*count)++] = shell_word(walk, child);

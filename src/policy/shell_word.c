@@ -129,11 +129,9 @@ static bool same_text(const struct shell_walk *walk, uint32_t a, uint32_t b)
 
 static bool is_in_body(const struct shell_walk *walk, uint32_t loop, uint32_t node)
 {
-	for (uint32_t child = loop + 1; child < walk->after[loop]; child = walk->after[child])
-		if (walk->tree->nodes[child].kind == SHELL_DO_GROUP && child < node &&
-		    node < walk->after[child])
-			return true;
-	return false;
+	while (node > loop && walk->tree->nodes[node].parent != loop)
+		node = walk->tree->nodes[node].parent;
+	return node > loop && walk->tree->nodes[node].kind == SHELL_DO_GROUP;
 }
 
 /*
