@@ -300,7 +300,7 @@ int path_access_find(const struct effective *effective, const char *asked, struc
 		return error_errno(error, ENOMEM, "looking at a path");
 	walk.rest = whole + strspn(whole, "/");
 	result = look_here(&walk, error);
-	while (result >= 0 && walk.rest[0]) {
+	while (result >= 0 && walk.rest && walk.rest[0]) {
 		/* what stands below a name that is nothing is nothing, but where the view has it */
 		result = step(&walk, error);
 	}
