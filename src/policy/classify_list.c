@@ -150,7 +150,7 @@ static bool is_such(const struct classify *classify, const struct listing *row,
 			return false;
 		if (text[0] == '-' && text[1]) {
 			listed = option_of(row->options, text);
-			has |= has_letter(text, row->has);
+			has |= row->has[0] && has_letter(text, row->has);
 			*nul |= row->nul[0] && strcmp(text, row->nul) == 0;
 		} else if (is_place(text)) {
 			/* ":/" is git's word for the top of the repository */
