@@ -80,7 +80,7 @@ static void flood_of_both(uint16_t port)
 		(void)snprintf(flow.host, sizeof(flow.host), "n%u.example", i);
 		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
 	}
-	flow.verdict = EGRESS_ALLOW;
+	flow.verdict = flow.opened_verdict = EGRESS_ALLOW;
 	flow.rule = 0;
 	(void)snprintf(flow.host, sizeof(flow.host), "allowed.example");
 	flow.reason[0] = '\0';
