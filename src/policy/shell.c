@@ -427,6 +427,27 @@ static void look_at_array(struct shell_walk *walk, uint32_t node)
 			ask(walk, node, WANTED_UNCLEAR, "subscripts are evaluated");
 }
 
+/* A second round begins where the first one went to, and the body is judged where it stands. */
+static void look_for_moves(struct shell_walk *walk, uint32_t loop)
+{
+	static const char *const names[] = { "cd", "pushd", "popd" };
+	const struct shell_node *nodes = walk->tree->nodes;
+
+	for (uint32_t i = loop + 1; i < walk->after[loop]; i++) {
+		uint32_t above = i;
+
+		if (nodes[i].kind != SHELL_COMMAND_NAME)
+			continue;
+		while (above > loop && nodes[above].kind != SHELL_SUBSHELL &&
+		       nodes[above].kind != SHELL_COMMAND_SUBSTITUTION)
+			above = nodes[above].parent;
+		for (size_t j = 0; above == loop && j < 3; j++)
+			if (strcmp(shell_word(walk, i).text, names[j]) == 0)
+				ask(walk, i, WANTED_UNCLEAR,
+				    "a loop that changes its directory goes on elsewhere");
+	}
+}
+
 /* The commands in it are looked at as all are, and its output is a word that is not known. */
 static void look_at_substitution(struct shell_walk *walk, uint32_t node)
 {
@@ -558,6 +579,8 @@ static void look_at(struct shell_walk *walk, uint32_t node)
 			look_at_loop(walk, node);
 			look_at_values(walk, node);
 		}
+		if (kind == SHELL_FOR || kind == SHELL_WHILE)
+			look_for_moves(walk, node);
 	}
 }
 
