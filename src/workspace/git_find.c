@@ -615,22 +615,27 @@ static int protect_settings(struct finder *finder, int fd, const char *name)
 	return path ? git_look_protect(&finder->look, path, &status) : no_memory(finder);
 }
 
-/* A directory right below: may it be a repository, or settings? */
-static int take_name(struct finder *finder, int fd, const char *name)
+static int take_repository(struct finder *finder, int fd, const char *name)
 {
-	bool is_exact;
+	const char *path =
+		arena_format(finder->look.arena, "%s/%s", finder->look.policy->workspace, name);
 	int CLEANUP_FD below = -1;
-	const char *path;
 
-	if (is_settings(sweep_name_find(SWEEP_IN_TREE, name, &is_exact)))
-		return protect_settings(finder, fd, name);
-	if (!may_be_one(fd, name))
-		return 0;
-	path = arena_format(finder->look.arena, "%s/%s", finder->look.policy->workspace, name);
 	if (!path)
 		return no_memory(finder);
 	below = fd_open_beneath(fd, name, O_PATH | O_DIRECTORY);
 	return below < 0 ? 0 : take_place(finder, path, below, false);
+}
+
+/* A directory right below: a repository, settings, or both. */
+static int take_name(struct finder *finder, int fd, const char *name)
+{
+	bool is_exact;
+	int result = may_be_one(fd, name) ? take_repository(finder, fd, name) : 0;
+
+	if (result == 0 && is_settings(sweep_name_find(SWEEP_IN_TREE, name, &is_exact)))
+		result = protect_settings(finder, fd, name);
+	return result;
 }
 
 static int take_below(struct finder *finder, int fd)

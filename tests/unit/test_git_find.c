@@ -154,6 +154,8 @@ static void settings_of_editors_and_agents(void **state)
 	make(fixture, "work/.kiro", NULL);
 	make(fixture, "work/.husky", NULL);
 	make(fixture, "work/.hg", NULL);
+	make(fixture, "work/.claude", NULL);
+	make_repository(fixture, "work/.claude/.git");
 	for (unsigned i = 0; i < GIT_FIND_LIMIT_ENTRIES + 8; i++) {
 		(void)snprintf(name, sizeof(name), "work/%u", i);
 		make(fixture, name, NULL);
@@ -161,6 +163,9 @@ static void settings_of_editors_and_agents(void **state)
 	(void)find_well(fixture);
 	assert_non_null(row_at(fixture, PATH_PROTECT, "work/.helix"));
 	assert_non_null(row_at(fixture, PATH_PROTECT, "work/.kiro"));
+	/* a repository, too: --write lifts the one and not the other */
+	assert_non_null(row_at(fixture, PATH_PROTECT, "work/.claude"));
+	assert_non_null(row_at(fixture, PATH_GIT, "work/.claude/.git"));
 	/* git alone runs the one, and the other is to be worked with */
 	assert_null(row_at(fixture, PATH_PROTECT, "work/.husky"));
 	assert_null(row_at(fixture, PATH_PROTECT, "work/.hg"));
