@@ -25,6 +25,13 @@
 #define HEAR_NS (2000ull * 1000 * 1000)
 /* Messages of a role before others have their turn. */
 #define TURN_MESSAGES 64
+/*
+ * A role that has said something waits for no answer, but for those to questions, and to be woken
+ * for each word is most of what its listener costs. So whoever was heard a moment ago is not
+ * listened to for a shorter one: the channel has room for some ninety messages.
+ */
+#define BUSY_NS (1000ull * 1000)
+#define NAP_NS (300ull * 1000)
 /* A longer one is no list of name servers. */
 #define RESOLVERS_BYTES 4096
 
@@ -56,7 +63,7 @@ static void shut(struct task *task)
 	if (egress->is_begun) {
 		task_watch_remove(task, &egress->from_proxy);
 		task_watch_remove(task, &egress->from_dialer);
-		egress->patience.at_ns = 0;
+		egress->patience.at_ns = egress->nap.at_ns = 0;
 	}
 	role_end(&egress->proxy);
 	role_end(&egress->dialer);
@@ -166,7 +173,7 @@ static int start_roles(struct task *task, const int peer[2], struct error *error
 	return result;
 }
 
-/* True where the role's channel goes on. */
+/* True where the role's channel goes on, and has nothing more to say now. */
 static bool listen_to(struct task *task, struct role *role, const char *name,
 		      int (*hear)(struct task *task, const struct message *message,
 				  const char **ret_why))
@@ -197,23 +204,47 @@ static bool listen_to(struct task *task, struct role *role, const char *name,
 		if (!task->egress.is_on)
 			return false;
 		if (task->egress.has_searched)
-			return true;
+			return false;
 	}
-	return true;
+	return false;
+}
+
+/* After a role has said all that it had to. */
+static void nap(struct egress *egress)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	bool is_busy = now_ns - egress->heard_ns < BUSY_NS;
+
+	egress->heard_ns = now_ns;
+	if (!is_busy || egress->is_ending)
+		return;
+	egress->from_proxy.fd = egress->from_dialer.fd = -1;
+	egress->nap.at_ns = now_ns + NAP_NS;
+}
+
+static void on_nap(struct task *task, struct task_timer *timer)
+{
+	struct egress *egress = OF(nap, timer);
+
+	(void)task;
+	egress->from_proxy.fd = egress->proxy.channel;
+	egress->from_dialer.fd = egress->dialer.channel;
 }
 
 static void on_proxy(struct task *task, struct task_watch *watch, short events)
 {
 	(void)watch;
 	(void)events;
-	(void)listen_to(task, &task->egress.proxy, "bawn-proxy", egress_hear_proxy);
+	if (listen_to(task, &task->egress.proxy, "bawn-proxy", egress_hear_proxy))
+		nap(&task->egress);
 }
 
 static void on_dialer(struct task *task, struct task_watch *watch, short events)
 {
 	(void)watch;
 	(void)events;
-	(void)listen_to(task, &task->egress.dialer, "bawn-dialer", egress_hear_dialer);
+	if (listen_to(task, &task->egress.dialer, "bawn-dialer", egress_hear_dialer))
+		nap(&task->egress);
 }
 
 static bool is_ready(const struct egress *egress)
@@ -302,8 +333,10 @@ int egress_begin(struct task *task, struct error *error)
 	egress_flood_begin(&egress->flood, clock_monotonic_ns());
 	egress->patience.fire = on_patience;
 	egress->telling.fire = on_telling;
+	egress->nap.fire = on_nap;
 	task_timer_add(task, &egress->patience);
 	task_timer_add(task, &egress->telling);
+	task_timer_add(task, &egress->nap);
 	watch_first(task, capture->tcp);
 	watch_first(task, capture->udp);
 	for (unsigned i = 0; i < capture->port_count; i++)
@@ -366,6 +399,7 @@ void egress_end(struct task *task)
 	egress_flood_end(&egress->flood);
 	task_timer_remove(task, &egress->patience);
 	task_timer_remove(task, &egress->telling);
+	task_timer_remove(task, &egress->nap);
 	shut(task);
 	fd_close(&egress->proxy_program);
 	fd_close(&egress->dialer_program);

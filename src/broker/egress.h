@@ -41,6 +41,8 @@ struct egress {
 	unsigned first_count;
 	struct task_watch from_proxy, from_dialer;
 	struct task_timer patience; /* for the roles to be in their jails */
+	struct task_timer nap;	    /* until what they say is heard again */
+	uint64_t heard_ns;	    /* when something was heard last */
 	uint64_t open; /* connections that were told to have begun, and not to have ended */
 	struct egress_flood flood;
 	struct task_timer telling; /* of what had no room in the record */

@@ -5,6 +5,8 @@
 #include "base/json_tree.h"
 #include "base/path.h"
 #include "broker/decide.h"
+#include "net/edge.h"
+#include "net/http_path.h"
 #include "policy/host.h"
 
 #include <stdlib.h>
@@ -160,9 +162,34 @@ static bool counts(const struct egress_rule *rule)
 			rule->connections || rule->requests_per_minute);
 }
 
+/* The request as the proxy asks about it; a sentence where that cannot be told. */
+static const char *take_request(const struct json_node *flow, struct arena *arena,
+				struct egress_question *question)
+{
+	const char *path = json_tree_text(flow, "path"), *why;
+	size_t length = path ? strlen(path) : 0;
+	char *text;
+
+	question->method = json_tree_text(flow, "method");
+	if (!question->method || !path)
+		return NULL;
+	if (replay_is_masked(path))
+		return "its path was masked";
+	if (length >= EGRESS_PATH_BYTES - 1)
+		return "its path is not on record as a whole";
+	/* each byte may become an escape */
+	text = arena_allocate(arena, 3 * length + 4);
+	if (!text)
+		return "out of memory";
+	question->known |= EGRESS_FACT_REQUEST;
+	if (http_path_normalise(path, length, text, 3 * length + 4, &why) >= 0)
+		question->path = text;
+	return NULL;
+}
+
 /* Fills the question in from the record; a sentence where that cannot be. */
 static const char *take_question(const struct json_node *flow, struct host *host,
-				 struct egress_question *question)
+				 struct arena *arena, struct egress_question *question)
 {
 	const char *name = json_tree_text(flow, "host"), *why = "";
 	const char *door = json_tree_text(flow, "door"), *outcome = json_tree_text(flow, "outcome");
@@ -182,16 +209,10 @@ static const char *take_question(const struct json_node *flow, struct host *host
 	question->port = (uint16_t)port;
 	question->wall_s = clock_wall_ns() / NS_PER_SECOND;
 	question->protocol = protocol_of(json_tree_text(flow, "protocol"));
-	question->method = json_tree_text(flow, "method");
-	question->path = json_tree_text(flow, "path");
-	if (replay_is_masked(question->path) || replay_is_masked(name))
-		return "its path was masked";
+	if (replay_is_masked(name))
+		return "its host was masked";
 	question->known = question->protocol ? EGRESS_FACT_PROTOCOL : 0;
-	if (question->method && question->path)
-		question->known |= EGRESS_FACT_REQUEST;
-	else
-		question->method = question->path = NULL;
-	return NULL;
+	return take_request(flow, arena, question);
 }
 
 static const char *why_open(const struct egress_answer *answer)
@@ -217,7 +238,7 @@ void replay_flow(struct replay *replay, const char *workspace, const struct json
 
 	if (!effective)
 		return;
-	why = host ? take_question(flow, host, &question) : "out of memory";
+	why = host ? take_question(flow, host, arena, &question) : "out of memory";
 	ret->reason = why;
 	if (why)
 		return;

@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TASK_LIMIT_WATCHES 160
+#define SECOND_NS UINT64_C(1000000000)
 /* Of two arrays with an entry for each row of the view; the pages come with the block. */
 #define GUARD_BYTES (8u * 1024)
 
@@ -394,9 +396,10 @@ static void pass_signals(struct task *task)
 		job_signal(job, (int)info.ssi_signo);
 }
 
-static int wait_ms(const struct task *task)
+/* NULL: for ever. */
+static const struct timespec *wait_time(const struct task *task, struct timespec *ret_wait)
 {
-	uint64_t next = 0, now;
+	uint64_t next = 0, now, left;
 
 	for (const struct job *job = task->jobs; job; job = job->next) {
 		uint64_t due = job_due(job);
@@ -407,14 +410,15 @@ static int wait_ms(const struct task *task)
 	for (const struct task_timer *timer = task->timers; timer; timer = timer->next)
 		if (timer->at_ns && (!next || timer->at_ns < next))
 			next = timer->at_ns;
+	if (task->has_work)
+		next = 1;
 	if (!next)
-		return -1;
+		return NULL;
 	now = clock_monotonic_ns();
-	/* rounded up, so that the clock has passed when poll returns */
-	return next <= now ?
-		       0 :
-		       (int)((next - now) / 1000000u > 1000000u ? 1000000u :
-								  (next - now) / 1000000u + 1);
+	left = next <= now ? 0 : next - now;
+	*ret_wait = (struct timespec){ .tv_sec = (time_t)(left / SECOND_NS),
+				       .tv_nsec = (long)(left % SECOND_NS) };
+	return ret_wait;
 }
 
 /* Returns how many entries there are. */
@@ -480,7 +484,8 @@ void task_step(struct task *task)
 	struct pollfd watches[WATCH_JOBS + TASK_LIMIT_JOBS * JOB_WATCHES + TASK_LIMIT_WATCHES];
 	size_t at = WATCH_JOBS, count = fill_watches(task, watches);
 	const struct task_watch *first = task->watches;
-	int ready = poll(watches, count, task->has_work ? 0 : wait_ms(task));
+	struct timespec wait;
+	int ready = ppoll(watches, count, wait_time(task, &wait), NULL);
 	uint64_t now;
 
 	if (ready < 0) {

@@ -55,12 +55,10 @@ static int take_url(struct explain_asking *asking, struct error *error)
 		rest = "/";
 	result = http_path_normalise(rest, strcspn(rest, "#"), path, HTTP_PATH_LIMIT_BYTES + 4,
 				     &why);
-	if (result < 0)
-		return error_set(error, EINVAL, "option --url %.200s: the path %s", url,
-				 result == -EINVAL ? why : "is too long");
+	asking->unclear = result < 0 ? why : NULL;
 	asking->question.known |= EGRESS_FACT_REQUEST;
 	asking->question.method = "GET";
-	asking->question.path = path;
+	asking->question.path = result < 0 ? NULL : path;
 	return 0;
 }
 
@@ -125,6 +123,11 @@ static void print_text(const struct explain_asking *asking, const struct egress_
 	if (answer->special)
 		buffer_format(text, "  it is special: %s; a rule has to name it\n",
 			      answer->special);
+	if (asking->unclear)
+		buffer_format(text,
+			      "  %s: servers differ about what that names, so no rule allows it by "
+			      "its path\n",
+			      asking->unclear);
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
 		if (answer->needs & facts[i].fact)
 			buffer_format(text, "  not known yet: %s\n", facts[i].text);

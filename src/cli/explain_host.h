@@ -22,6 +22,7 @@ struct explain_asking {
 	struct host host;
 	struct egress_question question;
 	struct egress_answer answer;
+	const char *unclear; /* why the path of the URL is one that servers differ about; or NULL */
 	struct arena *arena;
 };
 

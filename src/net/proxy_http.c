@@ -170,7 +170,7 @@ static enum step judge_request(struct proxy *proxy, struct connection *connectio
 {
 	static char path[HTTP_PATH_LIMIT_BYTES + 1];
 	struct http_state *http = http_of(proxy, connection);
-	const char *why;
+	const char *why, *unclear = NULL;
 	unsigned status;
 
 	http->asked = request->asked;
@@ -181,24 +181,22 @@ static enum step judge_request(struct proxy *proxy, struct connection *connectio
 	why = fault_of_request(connection, request, &status);
 	if (why == NULL && connection->is_refused)
 		return refuse_http(proxy, connection, 403, connection->reason);
-	if (why == NULL) {
-		status = 400;
-		if (http_path_normalise(request->path.bytes, request->path.length, path,
-					sizeof(path), &why) >= 0)
-			why = NULL;
-	}
 	if (why) {
 		connection->answer = (struct egress_answer){ .verdict = EGRESS_DENY };
 		return refuse_http(proxy, connection, status, why);
 	}
-	switch (connection_judge_request(proxy, connection, http->method, path,
+	if (http_path_normalise(request->path.bytes, request->path.length, path, sizeof(path),
+				&why) < 0)
+		unclear = why;
+	switch (connection_judge_request(proxy, connection, http->method, unclear ? NULL : path,
 					 request->asked.upgrade)) {
 	case JUDGE_WAIT:
 		return STEP_WAIT;
 	case JUDGE_MORE:
 		return refuse_http(proxy, connection, 403, "the rule needs more than a request");
 	case JUDGE_DENY:
-		return refuse_http(proxy, connection, 403, connection->reason);
+		return unclear ? refuse_http(proxy, connection, 400, unclear) :
+				 refuse_http(proxy, connection, 403, connection->reason);
 	case JUDGE_ALLOW:
 		break;
 	}

@@ -80,7 +80,7 @@ static bool has_path(const struct egress_rule *rule, const char *path)
 	size_t length = strlen(path);
 
 	if (length >= sizeof(trimmed))
-		return rule->verdict == EGRESS_DENY;
+		return rule->verdict != EGRESS_ALLOW;
 	if (path[0] != '/')
 		return false;
 	memcpy(trimmed, path + 1, length);
@@ -101,7 +101,8 @@ static bool matches_request(const struct egress_rule *rule, const struct egress_
 	if (rule->method_count &&
 	    !has_word(rule->methods, rule->method_count, question->method ? question->method : ""))
 		return false;
-	if (rule->path_count && !has_path(rule, question->path ? question->path : ""))
+	if (rule->path_count &&
+	    (question->path ? !has_path(rule, question->path) : rule->verdict == EGRESS_ALLOW))
 		return false;
 	return rule->verdict == EGRESS_DENY || !question->upgrade || rule->flags & EGRESS_UPGRADE;
 }

@@ -135,8 +135,13 @@ struct egress_question {
 	uint64_t wall_s;
 	uint32_t known; /* set of enum egress_fact */
 	enum egress_protocol protocol;
-	const char *method, *path; /* path without its query, normalised (net/http_path.h) */
-	bool upgrade;		   /* the request asks for another protocol */
+	/*
+	 * The path without its query, normalised (net/http_path.h). NULL where the method is known:
+	 * servers differ about what it names; no rule that allows paths, each that denies or asks
+	 * about some.
+	 */
+	const char *method, *path;
+	bool upgrade; /* the request asks for another protocol */
 	/* NULL and known: cannot be told; no rule that allows a tool, each that denies one */
 	const struct egress_tool *tool;
 };

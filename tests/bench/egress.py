@@ -96,8 +96,8 @@ def roles_of(pid):
 
 def idle_memory(bawn, load):
     # `idle` holds its tunnels until its stdin ends
-    argv = bawn[:-1] + ["--stdin", "--", load, "idle", str(IDLE), "1", "198.18.255.253:3128", ORIGIN,
-                        PORT]
+    argv = bawn[:-1] + ["--stdin", "--", load, "idle", str(IDLE), "1", "198.18.255.253:3128",
+                        ORIGIN, PORT]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"ready\n"
         roles = roles_of(process.pid)

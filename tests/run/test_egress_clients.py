@@ -297,6 +297,23 @@ def test_smuggling(host, place):
     assert ran.payload == 0, ran
 
 
+UNCLEAR = ("/a//b", "/a;v=1/b", "/a%2Fb", "/a%252e", "/a/../b", "/%c0%af")
+
+
+@pytest.mark.parametrize("paths", ["", ", paths: [/**]"])
+def test_paths_that_servers_differ_about(host, place, tmp_path, paths):
+    """They go through as they are, but not where a rule looks at paths."""
+    policy = policy_in(tmp_path)
+    policy.write_text("version: 1\nnetwork:\n  allow:\n    - {host: pub.example, ports: [80], "
+                      "protocol: http" + paths + "}\n")
+    script = "".join(f"curl -sS -m 9 --path-as-is -w '%{{http_code}}\\n' -o /dev/null "
+                     f"'http://pub.example{path}'; " for path in UNCLEAR)
+    ran = run(host, place, [], DIRECT + script + "exit 3", "--policy", str(policy))
+    lines = [each["line"].split()[1] for each in ran.seen if each["kind"] == "request"]
+    assert ran.out.split() == len(UNCLEAR) * (["400"] if paths else ["200"]), ran
+    assert lines == ([] if paths else list(UNCLEAR)), ran
+
+
 WEBSOCKET = """
 import base64, os, socket, ssl, sys
 def talk(sock):

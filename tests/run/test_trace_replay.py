@@ -23,6 +23,7 @@ network:
     - {host: plain.example.org, ports: [80], protocol: http, methods: [GET], id: plain}
     - {host: quota.example.org, max-bytes: 1M}
     - {host: tool.example.org, tool: git}
+    - {host: paths.example.org, ports: [80], protocol: http, paths: [/open/**]}
 """
 
 
@@ -115,6 +116,20 @@ def test_connections(place):
     for reason, word in zip(why, ("counts", "program", "spoken", "masked", "resolved", "lookup",
                                   "no host"), strict=True):
         assert word in reason
+
+
+def test_paths_as_they_came(place):
+    """Held against rules as the proxy does it: without the query, or as what no rule allows."""
+    store = traces.Store(place.state)
+    task = store.task(workspace=str(place.work))
+    for path in ("/open/a?q=/x", "/open/./a", "/%6fpen/a", "/open/../x", "/open//a", "/x?/open/a",
+                 "/open/" + 505 * "a"):
+        flow(task, "paths.example.org:80", protocol="http", method="GET", path=path)
+    task.end()
+    told, counts = rows(place, task.id, "--policy", write(place, RULES))
+    decided = [row["subject"].split()[-1] for row in told if row["after"]]
+    assert decided == ["/open/a?q=/x", "/open/./a", "/%6fpen/a"], told
+    assert (counts["requests"], counts["changes"], counts["undecided"]) == (7, 3, 1)
 
 
 def start(task, argv, before="allow", rule=None, **body):

@@ -410,6 +410,18 @@ static void requests(void **state)
 		rules[0].verdict = EGRESS_ALLOW;
 		policy.rule_count = 1;
 	}
+	/* what servers differ about is not allowed by a path, and denied and asked about by any */
+	question.method = "GET";
+	question.path = NULL;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_DENY);
+	policy.rule_count = 2;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_ALLOW);
+	rules[0].verdict = EGRESS_ASK;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_ASK);
+	rules[0].verdict = EGRESS_DENY;
+	assert_int_equal(ask(&policy, &question).verdict, EGRESS_DENY);
+	rules[0].verdict = EGRESS_ALLOW;
+	policy.rule_count = 1;
 	/* what is too long to be looked at is not allowed by a path, and denied by any */
 	giant = malloc(EGRESS_LIMIT_PATH + 1);
 	assert_non_null(giant);
