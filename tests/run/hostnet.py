@@ -180,6 +180,14 @@ class Web(socketserver.BaseRequestHandler):
             length, digest = int(fields.get("content-length", 0)), hashlib.sha256()
             if fields.get("expect"):
                 sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if fields.get("transfer-encoding") == "chunked":
+                # its last chunk alone ends it, and nobody here puts that in the middle
+                while not held.endswith(b"0\r\n\r\n"):
+                    more = sock.recv(1 << 20)
+                    if not more:
+                        return
+                    held += more
+                held = b""
             left = length
             while left:
                 if not held:
