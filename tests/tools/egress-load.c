@@ -284,6 +284,7 @@ int main(int count, char **arguments)
 	unsigned clients;
 	uint64_t began;
 	double seconds;
+	int first;
 
 	signal(SIGPIPE, SIG_IGN);
 	getrlimit(RLIMIT_NOFILE, &files);
@@ -306,11 +307,13 @@ int main(int count, char **arguments)
 	}
 	if (clients == 0 || clients > LIMIT_CLIENTS)
 		return 2;
-	began = now_ns();
-	close(open_target());
-	first_us = (now_ns() - began) / 1000;
 	if (strcmp(what, "idle") == 0)
 		return idle(clients);
+	began = now_ns();
+	first = open_target();
+	(void)request(first, "/");
+	close(first);
+	first_us = (now_ns() - began) / 1000;
 	began = now_ns();
 	until_ns = began + (uint64_t)(strtod(arguments[3], NULL) * 1e9);
 	for (unsigned i = 0; i < clients; i++)
