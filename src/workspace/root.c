@@ -106,6 +106,17 @@ static int check_root(const struct caller *host, struct root *root, struct error
 			"the workspace %s belongs to another user (uid %u); a task works in "
 			"its caller's own directory; enter one or give --workspace DIR",
 			root->path, status.st_uid);
+	/* the end of a task takes away what others put there meanwhile: it cannot tell whose it is */
+	if (status.st_mode & S_ISVTX && status.st_mode & (S_IWGRP | S_IWOTH))
+		return error_set(error, EPERM,
+				 "%s cannot be the workspace: others work in it, too (mode %04o); "
+				 "make a directory in it, or give --workspace DIR",
+				 root->path, status.st_mode & 07777);
+	/* what cannot be looked through cannot be told to hold no secret */
+	if (~status.st_mode & (S_IRUSR | S_IXUSR) && host->uid != 0)
+		return error_set(error, EACCES,
+				 "the workspace %s cannot be read (mode %04o); `chmod u+rx` it",
+				 root->path, status.st_mode & 07777);
 	root->device = status.st_dev;
 	root->inode = status.st_ino;
 	return 0;

@@ -125,6 +125,20 @@ def test_unreadable_workspace(place):
         refused(place.run("--workspace", inner, *MARK), place, 125, str(inner))
     finally:
         inner.parent.chmod(0o700)
+    for mode in (0, 0o111, 0o333):
+        inner.chmod(mode)
+        refused(place.run("--workspace", inner, *MARK), place, 125, str(inner), "chmod u+rx")
+    inner.chmod(0o500)
+    assert place.run("--workspace", inner, "--", "ls").status == 0
+    inner.chmod(0o700)
+
+
+def test_a_directory_that_all_share_is_no_workspace(place):
+    """What others make in it meanwhile is not the task's."""
+    place.work.chmod(0o1777)
+    refused(place.run(*MARK), place, 125, str(place.work), "others work in it")
+    place.work.chmod(0o777)
+    assert place.run("--", "true").status == 0
 
 
 def test_current_directory_is_gone(place):
