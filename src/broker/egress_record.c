@@ -151,13 +151,28 @@ static struct rule_ref rule_of(const struct task *task, uint32_t rule, const str
 	return egress_answer_rule(&answer);
 }
 
+/* By our own copy of the rules: nothing more has to be known for this no. */
+static bool is_forbidden(const struct task *task, const struct host *host, uint16_t port,
+			 uint64_t wall_s)
+{
+	const struct egress_question question = { .host = host, .port = port, .wall_s = wall_s };
+	struct egress_answer answer;
+
+	egress_decide(policy_of(task), &question, &answer);
+	return answer.verdict == EGRESS_DENY && !answer.needs;
+}
+
 static enum denial_kind kind_of(const struct task *task, const struct egress_flow *flow,
-				const struct rule_ref *rule)
+				const struct host *host, const struct rule_ref *rule)
 {
 	if (flow->outcome == EGRESS_SPECIAL || rule_is(rule, RULE_EGRESS_SPECIAL))
 		return DENIAL_NET_SPECIAL;
+	/* where a rule may allow the place, it was not for that that it was refused */
 	if (flow->rule == EGRESS_NO_RULE)
-		return flow->host[0] ? DENIAL_NET_HOST : DENIAL_NET_CONTENT;
+		return flow->host[0] && is_forbidden(task, host, flow->port,
+						     clock_wall_ns() / 1000000000u) ?
+			       DENIAL_NET_HOST :
+			       DENIAL_NET_CONTENT;
 	return policy_of(task)->rules[flow->rule].verdict == EGRESS_ALLOW ? DENIAL_NET_CONTENT :
 									    DENIAL_NET_RULE;
 }
@@ -328,7 +343,7 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	if (job)
 		add_to_result(job, &flow, &rule, &opened);
 	if (job && is_denied(&flow))
-		job_deny(job, kind_of(task, &flow, &rule), rule, target);
+		job_deny(job, kind_of(task, &flow, &host, &rule), rule, target);
 	return 0;
 }
 
@@ -467,17 +482,6 @@ int egress_hear_proxy(struct task *task, const struct message *message, const ch
 		return hear_question(task, message, ret_why);
 	*ret_why = "it sent a message that is not its own";
 	return -EBADMSG;
-}
-
-/* By our own copy of the rules: nothing more has to be known for this no. */
-static bool is_forbidden(const struct task *task, const struct host *host, uint16_t port,
-			 uint64_t wall_s)
-{
-	const struct egress_question question = { .host = host, .port = port, .wall_s = wall_s };
-	struct egress_answer answer;
-
-	egress_decide(policy_of(task), &question, &answer);
-	return answer.verdict == EGRESS_DENY && !answer.needs;
 }
 
 static bool is_dial_put_off(struct egress *egress, const struct job *job,

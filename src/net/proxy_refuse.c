@@ -74,6 +74,22 @@ enum step refuse_tls(struct proxy *proxy, struct connection *connection, const c
 	return say(proxy, connection, alert, sizeof(alert));
 }
 
+/* What would change the answer, as far as the rule that gave it can be changed by an option. */
+static const char *remedy_of(const struct connection *connection)
+{
+	const struct egress_rule *rule = connection->answer.rule;
+
+	if (rule && rule->verdict == EGRESS_DENY)
+		return "a rule of the policy denies this, which no option changes: ask whoever owns "
+		       "the policy";
+	if (rule && rule->verdict == EGRESS_ASK)
+		return "a rule of the policy asks a person about this, and nobody allowed it";
+	if (rule)
+		return "the rule allows the host and not this: ask whoever owns the policy";
+	return "whoever started the task can allow it: --allow-host NAME:PORT, or network.allow in "
+	       "a policy file";
+}
+
 static void body_text(const struct connection *connection, unsigned status, struct buffer *body)
 {
 	struct rule_ref rule = egress_answer_rule(&connection->answer);
@@ -84,7 +100,10 @@ static void body_text(const struct connection *connection, unsigned status, stru
 	(void)snprintf(target, sizeof(target), "%s:%u", connection->host.name, connection->port);
 	json_begin(&json, body);
 	json_object(&json, NULL);
-	json_string(&json, "error", is_denial ? "denied" : "failed");
+	json_string(&json, "error",
+		    is_denial				      ? "denied" :
+		    connection->answer.verdict == EGRESS_DENY ? "refused" :
+								"failed");
 	json_string(&json, "by", "bawn");
 	json_string(&json, "verb", "net.connect");
 	json_string(&json, "target", target);
@@ -95,9 +114,9 @@ static void body_text(const struct connection *connection, unsigned status, stru
 			&json, "message",
 			"a policy denies this; it is no fault of the network, and other ways are "
 			"denied as well");
-		json_string(&json, "remedy",
-			    "whoever started the task can allow it: --allow-host NAME:PORT, or "
-			    "network.allow in a policy file");
+		json_string(&json, "remedy", remedy_of(connection));
+	} else if (connection->answer.verdict == EGRESS_DENY) {
+		json_string(&json, "message", "no server gets to see such a request");
 	}
 	json_object_end(&json);
 	buffer_byte(body, '\n');

@@ -205,6 +205,8 @@ def test_content(host, place, case):
     if case in ("private", "inward", "mixed", "metadata", "loopback"):
         assert not ran.connected, ran
         assert [words[0] for words in ran.denials] == ["net.special"], ran
+    else:
+        assert {words[0] for words in ran.denials} == {"net.content"}, ran
 
 
 def test_own_servers(host, place):
