@@ -28,8 +28,8 @@
 #define ANSWER_MS 5000
 
 /*
- * What became of a connection that was made: 0 when somebody answers as an upstream would, else
- * how it was ended. 403 is the proxy's word; an alert of TLS, too (RFC 8446, section 6).
+ * What became of a connection that was made, on which a request in the clear was sent: 0 when
+ * somebody answers, else how it was ended. The proxy's own 403 is no answer, others' are.
  */
 static int hear_end(int fd)
 {
@@ -42,8 +42,8 @@ static int hear_end(int fd)
 	length = recv(fd, bytes, sizeof(bytes) - 1, 0);
 	if (length < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : -errno;
-	if (length == 0 || bytes[0] == 0x15 || strncmp(bytes, "HTTP/1.1 403 ", 13) == 0 ||
-	    strncmp(bytes, "HTTP/1.0 403 ", 13) == 0)
+	if (length == 0 ||
+	    (strncmp(bytes, "HTTP/1.1 403 ", 13) == 0 && strstr(bytes, "\r\nProxy-Status: bawn;")))
 		return -ECONNRESET;
 	return 0;
 }

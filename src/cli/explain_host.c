@@ -47,6 +47,12 @@ static int take_url(struct explain_asking *asking, struct error *error)
 	if (host_parse_port(host, length, is_http ? 80 : 443, &asking->host, &asking->question.port,
 			    &why) < 0)
 		return wrong(error, "--url", url, why);
+	/* the proxy takes no such target */
+	for (const char *at = url; *at; at++)
+		if ((unsigned char)*at <= 0x20 || (unsigned char)*at >= 0x7f)
+			return error_set(error, EINVAL,
+					 "option --url %.200s: a byte in it has to be escaped",
+					 url);
 	asking->question.known = EGRESS_FACT_PROTOCOL;
 	asking->question.protocol = is_http ? EGRESS_HTTP : EGRESS_HTTPS;
 	if (!is_http)
@@ -123,6 +129,8 @@ static void print_text(const struct explain_asking *asking, const struct egress_
 	if (answer->special)
 		buffer_format(text, "  it is special: %s; a rule has to name it\n",
 			      answer->special);
+	if (asking->question.known & EGRESS_FACT_REQUEST)
+		buffer_text(text, "  asked for by GET; other methods may be answered otherwise\n");
 	if (asking->unclear)
 		buffer_format(text,
 			      "  %s: servers differ about what that names, so no rule allows it by "
@@ -156,6 +164,9 @@ static void print_json(const struct explain_asking *asking, const struct effecti
 		    effective->policy.egress.mode == EGRESS_NONE ? "none" : "policy");
 	json_string(&json, "host", asking->host.name);
 	json_unsigned(&json, "port", asking->question.port);
+	json_string(&json, "method", asking->question.method);
+	json_string(&json, "path", asking->question.path);
+	json_string(&json, "path_unclear", asking->unclear);
 	json_string(&json, "verdict", explain_host_verdict(answer->verdict));
 	json_array(&json, "needs");
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)

@@ -96,6 +96,8 @@ def test_flags_allow_below_a_denial_and_a_lock(place, policy):
     (["--host", "a.example"], "has no port"),
     (["--host", "a\\b:1"], "has a byte that no name has"),
     (["--url", "ftp://a.example/"], "http://"),
+    (["--url", "http://a.example/a b"], "escaped"),
+    (["--url", "http://a.example/é"], "escaped"),
     (["--host", "a:1", "--url", "http://a/"], "exclude each other"),
 ])
 def test_what_is_malformed_is_refused(place, arguments, words):
