@@ -205,7 +205,7 @@ static const struct cause causes[] = {
 	  "raise user.max_user_namespaces outside, as root" },
 	{ is_apparmor,
 	  "kernel.apparmor_restrict_unprivileged_userns is on (Ubuntu 23.10 and later)",
-	  "give bawn an AppArmor profile with the rule \"userns,\", or: "
+	  "install the AppArmor profile docs/apparmor/bawn (its head says how), or: "
 	  "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" },
 	{ is_masked,
 	  "parts of /proc are covered in this container, and a new one would uncover them",

@@ -4,10 +4,10 @@
  * The text is what patterns of rules are held against: escapes of what may stand for itself in a
  * path are undone, all other bytes are escaped with capital digits; segments that are '.' and the
  * query are left out. Refused is what servers differ about, so that a rule about paths could be
- * gone around: empty segments, '..' in any spelling, an escaped '/' or control byte, '\', parameters
- * after ';', escapes that are none, escapes of escapes, and UTF-8 that is longer than it has to be.
- * What passes may be sent as it came: it means the same. What does not may be sent where no rule
- * about paths has a say. Pure.
+ * gone around: empty segments, '..' in any spelling, an escaped '/' or control byte, '\',
+ * parameters after ';', escapes that are none, escapes of escapes, and UTF-8 that is longer than it
+ * has to be. What passes may be sent as it came: it means the same. What does not may be sent where
+ * no rule about paths has a say. Pure.
  */
 #pragma once
 

@@ -80,8 +80,8 @@ static const char *remedy_of(const struct connection *connection)
 	const struct egress_rule *rule = connection->answer.rule;
 
 	if (rule && rule->verdict == EGRESS_DENY)
-		return "a rule of the policy denies this, which no option changes: ask whoever owns "
-		       "the policy";
+		return "a rule of the policy denies this, which no option changes: ask whoever "
+		       "owns the policy";
 	if (rule && rule->verdict == EGRESS_ASK)
 		return "a rule of the policy asks a person about this, and nobody allowed it";
 	if (rule)

@@ -106,7 +106,7 @@ static int check_root(const struct caller *host, struct root *root, struct error
 			"the workspace %s belongs to another user (uid %u); a task works in "
 			"its caller's own directory; enter one or give --workspace DIR",
 			root->path, status.st_uid);
-	/* the end of a task takes away what others put there meanwhile: it cannot tell whose it is */
+	/* a task's end takes away what others put there meanwhile: it cannot tell whose it is */
 	if (status.st_mode & S_ISVTX && status.st_mode & (S_IWGRP | S_IWOTH))
 		return error_set(error, EPERM,
 				 "%s cannot be the workspace: others work in it, too (mode %04o); "

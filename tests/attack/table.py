@@ -264,7 +264,8 @@ LACKS = [
 PENDING = {
     "HB04": "there is no foreign root file system in this tier: its root is an empty tmpfs of "
             "bawn's own; it comes with container images",
-    "HB08": "there is no verb that joins a box by name or process id",
+    "HB08": "no privileged helper is there to be asked; a task is joined by a socket in its "
+            "owner's own directory, which asks the kernel who calls (tests/unit/test_control.c)",
 }
 
 PARTLY = {
@@ -277,7 +278,8 @@ PARTLY = {
     "HF02": "what a host's process listens on inside of the workspace can be reached unless it is "
             "hidden",
     "HF09": "differences by content come with the workspace's diff",
-    "HM05": "AppArmor's restriction is seen as any other lack of user namespaces",
+    "HM05": "the diagnosis is tried with the kernel's answers alone (tests/unit/"
+            "test_diagnosis.c): no kernel with AppArmor is there to load the profile into",
 }
 
 # Parts of rows that test_lifetime.py cannot show.
