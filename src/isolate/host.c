@@ -160,6 +160,14 @@ static int take_lease(struct box *box, const struct plan_op *op, struct error *e
 	return 0;
 }
 
+/* Its overlay is gone with the box; what stays can be removed by whoever owns it. */
+static void give_lease_back(int *fd)
+{
+	if (*fd >= 0)
+		forget_volatile(*fd);
+	fd_close(fd);
+}
+
 static int make_own(const char *path, bool of_task)
 {
 	/* an earlier task may have left it, empty */
@@ -300,7 +308,7 @@ void host_undo(struct box *box)
 	const struct plan *plan = box->options.plan;
 
 	for (size_t i = 0; i < box->lease_count; i++)
-		fd_close(&box->leases[i]);
+		give_lease_back(&box->leases[i]);
 	free(box->leases);
 	box->leases = NULL;
 	fd_close(&box->skeleton_fd);

@@ -188,6 +188,27 @@ static void keep_only_layers(int task_fd)
 			directory_remove_tree(task_fd, name);
 }
 
+static void forget_work(int parent_fd, const char *layers)
+{
+	int CLEANUP_FD fd =
+		openat(parent_fd, layers, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		directory_remove_tree(fd, "work");
+}
+
+/* They have mode 000, and whoever removes the state directory by hand would stumble on them. */
+static void forget_works(int task_fd)
+{
+	struct directory CLEANUP_DIRECTORY git;
+	const char *name;
+
+	forget_work(task_fd, PLAN_STAGE_LAYERS);
+	(void)directory_open(&git, task_fd, PLAN_GIT_LAYERS, 0);
+	while ((name = directory_next(&git)))
+		forget_work(git.fd, name);
+}
+
 /* Where it cannot be noted it cannot be told later, and that is all. */
 static void note_origins(int task_fd, const char *workspace)
 {
@@ -207,6 +228,7 @@ int stage_store_keep(int state_fd, int tasks_fd, int task_fd, const struct stage
 	if (stages < 0)
 		return stages;
 	keep_only_layers(task_fd);
+	forget_works(task_fd);
 	note_origins(task_fd, about->workspace);
 	return fd_rename_free(tasks_fd, about->task, stages, about->task);
 }

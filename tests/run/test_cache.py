@@ -165,3 +165,15 @@ def test_what_cannot_be_removed_is_said(caches):
         assert f"caches/{layers.parent.name}/npm" in done.stderr, done
     finally:
         layers.chmod(0o700)
+
+
+@pytest.mark.parametrize("options", [(), ("--stage",), ("--ephemeral",)])
+def test_the_state_directory_can_be_removed_by_hand(caches, options):
+    """No work directory of an overlay, which have mode 000, stays in the way of rm -rf."""
+    where = caches.place.work
+    subprocess.run(["git", "init", "-q", where], check=True)
+    ran = caches.place.run(*options, "--", "sh", "-c",
+                           f"echo 1 >{CACHE}/entry; echo 1 >new; git config a.b c")
+    assert ran.status == 0, ran
+    assert any(caches.place.state.glob("**/upper")) or options, "an overlay was there"
+    subprocess.run(["rm", "-rf", caches.place.state], check=True)
