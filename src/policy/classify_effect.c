@@ -76,8 +76,17 @@ static const char *resolve(struct classify *classify, const struct classify_word
 	return path ? facts->resolve(facts->context, path) : NULL;
 }
 
+/* What a place is asked for: each answer takes a table. */
+enum question {
+	ASK_SECRET = 1u << 0,
+	ASK_PERSISTENT = 1u << 1,
+	ASK_BELOW = 1u << 2, /* ruin, holds_secrets */
+	ASK_RUIN = 1u << 3,
+};
+
 /* What is known of the files that a word can name. */
 struct place {
+	uint32_t questions; /* enum question */
 	bool unknown, secret, persistent, ruin, holds_secrets;
 };
 
@@ -86,14 +95,14 @@ static void judge_path(struct classify *classify, const char *folded, const char
 {
 	const struct classify_facts *facts = classify->facts;
 
-	if (!folded) {
-		place->unknown = true;
-		return;
-	}
-	place->secret |= sensitive_is_secret(folded, facts->home, facts->cwd);
-	place->holds_secrets |= sensitive_holds_secrets(folded, facts->home);
-	place->persistent |= sensitive_is_persistent(folded);
-	place->ruin |= sensitive_is_ruin(folded, facts->home, cwd);
+	if (place->questions & ASK_SECRET)
+		place->secret |= sensitive_is_secret(folded, facts->home, facts->cwd);
+	if (place->questions & ASK_PERSISTENT)
+		place->persistent |= sensitive_is_persistent(folded);
+	if (place->questions & ASK_BELOW)
+		place->holds_secrets |= sensitive_holds_secrets(folded, facts->home);
+	if (place->questions & (ASK_BELOW | ASK_RUIN))
+		place->ruin |= sensitive_is_ruin(folded, facts->home, cwd);
 }
 
 /* As it is spelled and as it is meant: a secret is one by either. */
@@ -104,15 +113,19 @@ static void judge_from(struct classify *classify, const struct classify_word *wo
 		sensitive_fold(classify->arena, cwd, classify->facts->home, word->text);
 	const char *resolved = folded ? resolve(classify, word, cwd, folded) : NULL;
 
-	judge_path(classify, folded, cwd, place);
-	if (resolved)
+	if (folded)
+		judge_path(classify, folded, cwd, place);
+	else
+		place->unknown = true;
+	if (resolved && strcmp(resolved, folded) != 0)
 		judge_path(classify, resolved, cwd, place);
 }
 
-static struct place judge(struct classify *classify, const struct classify_word *word)
+static struct place judge(struct classify *classify, const struct classify_word *word,
+			  uint32_t questions)
 {
 	bool relative = word->text[0] != '/' && word->text[0] != '~';
-	struct place place = { 0 };
+	struct place place = { .questions = questions };
 
 	if (word->kind != CLASSIFY_LITERAL && word->kind != CLASSIFY_GLOB) {
 		place.unknown = true;
@@ -131,7 +144,7 @@ static struct place judge(struct classify *classify, const struct classify_word 
 
 static void read_path(struct classify *classify, const struct classify_word *word, bool all_below)
 {
-	struct place place = judge(classify, word);
+	struct place place = judge(classify, word, ASK_SECRET | (all_below ? ASK_BELOW : 0));
 	struct classify_word unknown = *word;
 
 	if (place.secret) {
@@ -172,7 +185,7 @@ static void write_path(struct classify *classify, const struct classify_word *wo
 
 	if (word->kind == CLASSIFY_LITERAL && is_sink(word->text))
 		return;
-	place = judge(classify, word);
+	place = judge(classify, word, ASK_PERSISTENT | ASK_RUIN);
 	if (place.persistent)
 		classify_add(classify, WANTED_FS_PERSIST, word, "");
 	if (verb == WANTED_FS_REMOVE && (place.ruin || word->text[0] == '~'))
@@ -475,7 +488,8 @@ static void revision(struct command *command, const struct classify_word *word)
 
 	if (colon && colon[1])
 		path.text = colon + 1;
-	if (judge(command->classify, word).secret || judge(command->classify, &path).secret)
+	if (judge(command->classify, word, ASK_SECRET).secret ||
+	    judge(command->classify, &path, ASK_SECRET).secret)
 		classify_add(command->classify, WANTED_FS_SECRET, word, "");
 }
 
@@ -678,7 +692,7 @@ static void search_here(struct command *command)
 	if (!(command->flags & COMMAND_RECURSES) || command->operand_count > texts)
 		return;
 	here.kind = CLASSIFY_LITERAL;
-	place = judge(classify, &here);
+	place = judge(classify, &here, ASK_SECRET | ASK_BELOW);
 	if (place.secret || place.unknown || place.ruin || place.holds_secrets)
 		read_path(classify, &here, true);
 }

@@ -9,25 +9,49 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define ITEM_END ":?! "
-
 struct option {
 	bool found, unclear;
 	char kind;	     /* 0: no argument; ':' '?' '!' as in program.h */
 	const char *letters; /* ended by ' ' or NUL */
 };
 
+/* Items and names are short: for a few bytes strcspn(3) is dear. */
 static const char *next_item(const char *at)
 {
-	at += strcspn(at, " ");
-	return at + strspn(at, " ");
+	while (*at && *at != ' ')
+		at++;
+	while (*at == ' ')
+		at++;
+	return at;
 }
 
+static bool ends_names(char c)
+{
+	return !c || c == ':' || c == '?' || c == '!' || c == ' ';
+}
+
+static const char *names_end(const char *at)
+{
+	while (!ends_names(*at))
+		at++;
+	return at;
+}
+
+static size_t name_length(const char *name)
+{
+	size_t length = 0;
+
+	while (!ends_names(name[length]) && name[length] != ',')
+		length++;
+	return length;
+}
+
+/* Settings stand before options. */
 static bool has_setting(const struct program *program, const char *setting)
 {
 	size_t length = strlen(setting);
 
-	for (const char *at = program->options; *at; at = next_item(at))
+	for (const char *at = program->options; *at && *at != '-'; at = next_item(at))
 		if (strncmp(at, setting, length) == 0 && (!at[length] || at[length] == ' '))
 			return true;
 	return false;
@@ -68,10 +92,10 @@ static struct option find_long(const struct program *program, const char *name, 
 	struct option found = { 0 };
 
 	for (const char *item = program->options; *item; item = next_item(item)) {
-		const char *end = item + strcspn(item, ITEM_END);
+		const char *end = names_end(item);
 
 		for (const char *at = item; *at == '-' && at < end;) {
-			size_t n = strcspn(at, "," ITEM_END);
+			size_t n = name_length(at);
 			size_t given = n > dashes ? n - dashes : 0;
 
 			if (given >= length && (dashes == 1 || at[1] == '-') &&
@@ -96,11 +120,11 @@ static struct option find_short(const struct program *program, char c)
 	if (c == ',' || c == '-')
 		return (struct option){ 0 };
 	for (const char *item = program->options; *item; item = next_item(item)) {
-		const char *end = item + strcspn(item, ITEM_END);
+		const char *end = names_end(item);
 
 		/* "-?" and "-!" are no options of any program here */
 		for (const char *at = item; *at == '-' && at < end;) {
-			size_t n = strcspn(at, "," ITEM_END);
+			size_t n = name_length(at);
 
 			if (at[1] != '-' && memchr(at + 1, c, n - 1))
 				return option_at(end);
@@ -154,7 +178,7 @@ static bool is_harmless(const struct program *program)
 	if (!has_setting(program, "*"))
 		return false;
 	for (const char *at = program->options; *at; at = next_item(at)) {
-		const char *end = at + strcspn(at, ITEM_END);
+		const char *end = names_end(at);
 
 		for (const char *c = *at == '-' && *end && *end != ' ' ? end + 1 : "";
 		     *c && *c != ' '; c++)
@@ -191,11 +215,10 @@ static void check_split(struct command *command, const struct classify_word *wor
 {
 	bool several = word->kind == CLASSIFY_UNKNOWN;
 	bool reads = strchr(command->program->operands, 'r') != NULL;
-	bool harmless = is_harmless(command->program);
 
 	if (word->kind == CLASSIFY_GLOB && !attached)
-		several = !harmless && may_be_option(command, word);
-	if (several && (!harmless || reads))
+		several = may_be_option(command, word) && !is_harmless(command->program);
+	if (several && (reads || !is_harmless(command->program)))
 		classify_add(command->classify, WANTED_UNCLEAR, word,
 			     "may become several words, and more than an argument");
 }
@@ -403,7 +426,6 @@ static void check_words(struct command *command, size_t from)
 void command_options(struct command *command, size_t from)
 {
 	bool stop = has_setting(command->program, "!stop");
-	bool harmless = is_harmless(command->program);
 	bool expression = has_setting(command->program, "!expression");
 
 	check_words(command, from);
@@ -421,7 +443,7 @@ void command_options(struct command *command, size_t from)
 		} else if (is_special(command, i, from)) {
 			i = take_special(command, i);
 		} else {
-			if (!harmless && may_be_option(command, word))
+			if (may_be_option(command, word) && !is_harmless(command->program))
 				classify_add(command->classify, WANTED_UNCLEAR, word,
 					     "may become an option");
 			operand(command, i++);

@@ -41,7 +41,7 @@
  *   $  the rest, joined, is text for a shell
  * Operands beyond the roles cannot be told.
  *
- * Options:
+ * Options, and before all of them settings:
  *   *        any option that is not listed is harmless (no program gets it lightly)
  *   !stop    options end at the first operand
  *   !single  long options have one dash, as find's

@@ -6,8 +6,8 @@
 #include "policy/sensitive.h"
 
 #include "base/arena.h"
+#include "base/bytes.h"
 
-#include <ctype.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -55,31 +55,69 @@ static const char *const harmless[] = {
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define FOLDED(c) ((c) >= 'A' && (c) <= 'Z' ? (c) + ('a' - 'A') : (c))
+/* What a component begins with that meets the pattern; with room to be read in sixteens. */
+#define START(pattern) FOLDED((pattern)[(pattern)[0] == '/'])
+#define STARTS(array) (COUNT(array) + sizeof(bytes16) - 1)
 
-/* A state that stands on '*' is in the one behind it too. */
-static uint64_t settle(const char *pattern, size_t length, uint64_t states)
+static const char secret_starts[STARTS(secrets)] = {
+#define SECRET(pattern) START(pattern),
+#define PERSIST(pattern)
+#define RUIN(path)
+#include "policy/sensitive.def"
+#undef SECRET
+#undef PERSIST
+#undef RUIN
+};
+
+static const char persistent_starts[STARTS(persistent)] = {
+#define SECRET(pattern)
+#define PERSIST(pattern) START(pattern),
+#define RUIN(path)
+#include "policy/sensitive.def"
+#undef SECRET
+#undef PERSIST
+#undef RUIN
+};
+
+struct table {
+	const char *const *patterns;
+	const char *starts;
+	size_t count;
+};
+
+static const struct table secret_table = { secrets, secret_starts, COUNT(secrets) };
+static const struct table persistent_table = { persistent, persistent_starts, COUNT(persistent) };
+
+static unsigned char folded_byte(char c)
 {
-	for (size_t i = 0; i < length; i++)
-		if (pattern[i] == '*' && (states >> i & 1))
-			states |= UINT64_C(2) << i;
+	return (unsigned char)FOLDED(c);
+}
+
+/* The state, and where it stands on '*' the one behind it too. */
+static uint64_t reach(const char *pattern, size_t length, size_t state)
+{
+	uint64_t states = UINT64_C(1) << state;
+
+	for (; state < length && pattern[state] == '*'; state++)
+		states |= UINT64_C(2) << state;
 	return states;
 }
 
 /* One character of the path, or any (0). */
-static uint64_t step(const char *pattern, size_t length, uint64_t states, int c)
+static uint64_t step(const char *pattern, size_t length, uint64_t states, char c)
 {
 	uint64_t next = 0;
 
-	for (size_t i = 0; i < length; i++) {
-		if (!(states >> i & 1))
-			continue;
+	for (states &= (UINT64_C(1) << length) - 1; states; states &= states - 1) {
+		size_t i = (size_t)__builtin_ctzll(states);
+
 		if (pattern[i] == '*')
-			next |= UINT64_C(1) << i;
-		else if (!c || pattern[i] == '?' ||
-			 tolower((unsigned char)pattern[i]) == tolower(c))
-			next |= UINT64_C(2) << i;
+			next |= reach(pattern, length, i);
+		else if (!c || pattern[i] == '?' || folded_byte(pattern[i]) == folded_byte(c))
+			next |= reach(pattern, length, i + 1);
 	}
-	return settle(pattern, length, next);
+	return next;
 }
 
 /* Every state from the lowest on: what any run of characters can lead to. */
@@ -108,7 +146,7 @@ static bool meets(const char *pattern, size_t pattern_length, const char *text, 
 	/* The shell's patterns leave out names with a dot in front. */
 	if (length && strchr("*?[", text[0]) && pattern[0] == '.')
 		return false;
-	states = settle(pattern, pattern_length, 1);
+	states = reach(pattern, pattern_length, 0);
 	for (size_t i = 0; i < length && states;) {
 		if (text[i] == '*') {
 			states = spread(states, pattern_length);
@@ -117,18 +155,28 @@ static bool meets(const char *pattern, size_t pattern_length, const char *text, 
 			states = step(pattern, pattern_length, states, 0);
 			i += text[i] == '[' ? set_length(text + i, length - i) : 1;
 		} else {
-			states = step(pattern, pattern_length, states, (unsigned char)text[i]);
+			states = step(pattern, pattern_length, states, text[i]);
 			i++;
 		}
 	}
 	return states >> pattern_length & 1;
 }
 
+/* Components are short: for a few bytes strcspn(3) is dear. */
+static size_t component(const char *path)
+{
+	size_t length = 0;
+
+	while (path[length] && path[length] != '/')
+		length++;
+	return length;
+}
+
 /* The components of the pattern meet those of the path at its front. */
 static bool meets_here(const char *pattern, const char *path)
 {
 	for (;;) {
-		size_t a = strcspn(pattern, "/"), b = strcspn(path, "/");
+		size_t a = component(pattern), b = component(path);
 
 		/* Most differ in the first character already. */
 		if (!meets(pattern, a, path, b))
@@ -144,7 +192,10 @@ static bool meets_here(const char *pattern, const char *path)
 
 static bool begins(const char *text, const char *with, size_t length)
 {
-	return strlen(text) >= length && strncasecmp(text, with, length) == 0;
+	for (size_t i = 0; i < length; i++)
+		if (!text[i] || folded_byte(text[i]) != folded_byte(with[i]))
+			return false;
+	return true;
 }
 
 /*
@@ -188,14 +239,12 @@ static bool is_named_by(const char *pattern, const char *path)
 }
 
 /*
- * A last component like "*.json" can stand for a name of the table, as for any other: it counts
+ * Of `length` bytes: a last component like "*.json" can stand for a name of the table, as for any other: it counts
  * only where both say the same ending, else every "wc -l *" would be a question.
  */
-static bool is_broad(const char *pattern, const char *path)
+static bool is_broad(const char *pattern, const char *path, size_t length)
 {
-	size_t length = strcspn(path, "/");
-
-	if (path[length] || strchr(pattern, '/'))
+	if ((pattern[0] != '*' && path[0] != '*') || strchr(pattern, '/'))
 		return false;
 	if (pattern[0] == '*' && is_open_ended(pattern + 1, path, length))
 		return true;
@@ -204,26 +253,45 @@ static bool is_broad(const char *pattern, const char *path)
 	return pattern[0] != '*' ? !is_named_by(pattern, path) : path[strspn(path, "*?.")] == '\0';
 }
 
-static bool could_start(const char *pattern, const char *path)
+/* A bit for each of the sixteen patterns from `first` on that the component could meet. */
+static unsigned could_start(const struct table *table, size_t first, char c)
 {
-	unsigned char a = (unsigned char)pattern[0], b = (unsigned char)path[0];
+	bytes16 starts = bytes16_load(table->starts + first);
 
-	return a == '*' || a == '?' || b == '*' || b == '?' || b == '[' || tolower(a) == tolower(b);
+	if (strchr("*?[", c))
+		return bytes16_mask(starts != 0);
+	return bytes16_mask((starts == (signed char)folded_byte(c)) | (starts == '*') |
+			    (starts == '?'));
 }
 
-static bool in_table(const char *const *table, size_t count, const char *path)
+static bool meets_table(const struct table *table, const char *at, bool at_root)
+{
+	size_t length = component(at);
+	bool last = !at[length];
+
+	for (size_t first = 0; first < table->count; first += sizeof(bytes16)) {
+		unsigned found = could_start(table, first, at[0]);
+
+		for (; found; found &= found - 1) {
+			const char *pattern = table->patterns[first + __builtin_ctz(found)];
+			bool anchored = pattern[0] == '/';
+
+			if ((!anchored || at_root) && !(last && is_broad(pattern, at, length)) &&
+			    meets_here(pattern + anchored, at))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool in_table(const struct table *table, const char *path)
 {
 	bool at_root = path[0] == '/';
 
 	for (const char *at = path + at_root; *at; at_root = false) {
-		for (size_t i = 0; i < count; i++) {
-			bool anchored = table[i][0] == '/';
-
-			if ((!anchored || at_root) && could_start(table[i] + anchored, at) &&
-			    !is_broad(table[i], at) && meets_here(table[i] + anchored, at))
-				return true;
-		}
-		at += strcspn(at, "/");
+		if (meets_table(table, at, at_root))
+			return true;
+		at += component(at);
 		at += *at == '/';
 	}
 	return false;
@@ -270,7 +338,7 @@ static bool is_stream(const char *path)
 bool sensitive_is_secret(const char *folded, const char *home, const char *cwd)
 {
 	return !is_stream(folded) &&
-	       (is_foreign_home(folded, home, cwd) || in_table(secrets, COUNT(secrets), folded));
+	       (is_foreign_home(folded, home, cwd) || in_table(&secret_table, folded));
 }
 
 /* "~/.config" holds ".config/gh": whether the path is a place of the table's, cut short. */
@@ -295,7 +363,7 @@ bool sensitive_holds_secrets(const char *folded, const char *home)
 
 bool sensitive_is_persistent(const char *folded)
 {
-	return in_table(persistent, COUNT(persistent), folded);
+	return in_table(&persistent_table, folded);
 }
 
 /* All that is in "/home" is as bad as "/home": cut what stands for everything in a directory. */
@@ -373,10 +441,11 @@ static bool fold(char *path, size_t *length, const char *text)
 
 char *sensitive_fold(struct arena *arena, const char *cwd, const char *home, const char *path)
 {
-	char folded[SENSITIVE_LIMIT_BYTES + 1] = "";
+	char folded[SENSITIVE_LIMIT_BYTES + 1];
 	size_t length = 0;
 	const char *base = cwd;
 
+	folded[0] = '\0';
 	if (path[0] == '~' && (!path[1] || path[1] == '/') && home) {
 		base = home;
 		path++;

@@ -340,9 +340,15 @@ static void test_options_are_sound(void **state)
 	(void)state;
 	for (size_t i = 0; program_at(i); i++) {
 		const struct program *program = program_at(i);
+		bool options = false;
 
 		for (const char *at = program->options; *at;) {
 			size_t length = strcspn(at, " ");
+
+			options |= at[0] == '-';
+			if (options && at[0] != '-')
+				print_message("%s: a setting behind an option\n", program->name);
+			assert_true(at[0] == '-' || !options);
 
 			check_letters(program, at, length);
 			if (at[0] != '-' && at[0] != '!' && strncmp(at, "* ", 2) != 0 &&
