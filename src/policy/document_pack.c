@@ -25,21 +25,35 @@ struct packed_detail {
 	uint32_t field, text;
 };
 
+/* Eight bytes at a time: each load hashes some thousands. */
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+	size_t length = strlen(text);
+	uint64_t word = 0;
+
+	for (; length >= sizeof(word); text += sizeof(word), length -= sizeof(word)) {
+		memcpy(&word, text, sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
+	}
+	word = length;
+	for (; length; text++, length--)
+		word = word << 8 | (unsigned char)*text;
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 32;
+}
+
 /* Of the keys as this build has them: bytes of another build are none of ours. */
 static uint32_t hash_keys(void)
 {
-	uint32_t hash = 2166136261u ^ DOCUMENT_PACK_VERSION;
+	uint64_t hash = DOCUMENT_PACK_VERSION;
 
 	for (enum document_key key = 0; key < DOCUMENT_KEY_COUNT; key++) {
 		const struct document_key_text *text = document_key(key);
 
-		hash = (hash ^ (uint32_t)text->shape) * 16777619u;
-		for (const char *at = text->path; *at; at++)
-			hash = (hash ^ (unsigned char)*at) * 16777619u;
-		for (const char *at = text->words; *at; at++)
-			hash = (hash ^ (unsigned char)*at) * 16777619u;
+		hash = add_text(add_text(hash ^ (uint64_t)text->shape, text->path), text->words);
 	}
-	return hash;
+	return (uint32_t)hash;
 }
 
 struct packing {
@@ -126,7 +140,6 @@ struct unpacking {
 	const unsigned char *rows, *details;
 	const char *strings;
 	struct header header;
-	struct arena *arena;
 	struct document *document;
 	struct document_detail *made;
 };
@@ -184,9 +197,9 @@ int document_unpack(const void *bytes, size_t length, const char *file, struct a
 		    struct document *ret_document)
 {
 	struct document document = { .file = file };
-	struct unpacking unpacking = { .arena = arena, .document = &document };
+	struct unpacking unpacking = { .document = &document };
 	struct header *header = &unpacking.header;
-	size_t row_bytes, detail_bytes;
+	size_t row_bytes, detail_bytes, made_bytes;
 
 	if (length < sizeof(*header) || length > DOCUMENT_PACK_LIMIT_BYTES)
 		return -EBADMSG;
@@ -205,11 +218,13 @@ int document_unpack(const void *bytes, size_t length, const char *file, struct a
 	unpacking.strings = (const char *)unpacking.details + detail_bytes;
 	if (unpacking.strings[header->string_bytes - 1])
 		return -EBADMSG;
-	document.statements =
-		arena_array(arena, header->statements + 1u, sizeof(*document.statements));
-	unpacking.made = arena_array(arena, header->details + 1u, sizeof(*unpacking.made));
-	if (!document.statements || !unpacking.made)
+	/* in one piece: a piece of its own costs an arena more pages than it has */
+	made_bytes = (header->details + 1u) * sizeof(*unpacking.made);
+	unpacking.made = arena_allocate(arena, made_bytes + header->statements *
+								    sizeof(*document.statements));
+	if (!unpacking.made)
 		return -ENOMEM;
+	document.statements = (struct document_statement *)(unpacking.made + header->details + 1);
 	document.count = header->statements;
 	if (!get_details(&unpacking))
 		return -EBADMSG;

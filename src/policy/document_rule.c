@@ -1,4 +1,5 @@
 /* Lists of a policy file: values, and rules with fields; rules held against each other. */
+#include "policy/document_index.h"
 #include "policy/document_internal.h"
 
 #include "base/arena.h"
@@ -472,7 +473,7 @@ static bool passes_it(const struct document_statement *by, const struct document
 static const struct beating {
 	enum document_key by, rule;
 	bool (*beats)(const struct document_statement *by, const struct document_statement *rule);
-	bool is_by_text; /* of texts without a wildcard: the same one alone */
+	bool is_by_text; /* what it beats can be found by its text */
 	const char *why;
 } beatings[] = {
 	{ DOCUMENT_HIDE, DOCUMENT_READ, hides, false, "hides it, and hiding beats showing" },
@@ -486,35 +487,13 @@ static const struct beating {
 	{ DOCUMENT_PASS, DOCUMENT_SET, passes_it, false, "passes the caller's value" },
 };
 
-static int compare_details(const struct document_statement *a, const struct document_statement *b)
+static bool has_same_details(const struct document_statement *a, const struct document_statement *b)
 {
-	for (size_t i = 0; i < a->detail_count && i < b->detail_count; i++) {
-		int order = strcmp(a->details[i].field, b->details[i].field);
-
-		if (!order)
-			order = strcmp(a->details[i].text, b->details[i].text);
-		if (order)
-			return order;
-	}
-	return a->detail_count < b->detail_count ? -1 : a->detail_count > b->detail_count;
-}
-
-/* By what a rule says, and then by where it stands. */
-static int compare(const void *first, const void *second)
-{
-	const struct document_statement *a = *(const struct document_statement *const *)first;
-	const struct document_statement *b = *(const struct document_statement *const *)second;
-	int order = (a->key > b->key) - (a->key < b->key);
-
-	if (!order)
-		order = strcmp(a->text, b->text);
-	if (!order && a->name && b->name)
-		order = strcmp(a->name, b->name);
-	if (!order && document_key(a->key)->shape >= DOCUMENT_SHAPE_NETWORK)
-		order = compare_details(a, b);
-	if (!order)
-		order = (a > b) - (a < b);
-	return order;
+	for (size_t i = 0; i < a->detail_count && i < b->detail_count; i++)
+		if (strcmp(a->details[i].field, b->details[i].field) != 0 ||
+		    strcmp(a->details[i].text, b->details[i].text) != 0)
+			return false;
+	return a->detail_count == b->detail_count;
 }
 
 static bool says_the_same(const struct document_statement *a, const struct document_statement *b)
@@ -522,16 +501,17 @@ static bool says_the_same(const struct document_statement *a, const struct docum
 	if (a->key != b->key || strcmp(a->text, b->text) != 0 ||
 	    document_key(a->key)->shape == DOCUMENT_SHAPE_SET)
 		return false;
-	return document_key(a->key)->shape < DOCUMENT_SHAPE_NETWORK || compare_details(a, b) == 0;
+	return document_key(a->key)->shape < DOCUMENT_SHAPE_NETWORK || has_same_details(a, b);
 }
 
-static int compare_ids(const void *first, const void *second)
+static uint32_t hash_of_all(const struct document_statement *statement)
 {
-	const struct document_statement *a = *(const struct document_statement *const *)first;
-	const struct document_statement *b = *(const struct document_statement *const *)second;
-	int order = strcmp(a->rule.id, b->rule.id);
+	uint32_t hash = document_index_hash(DOCUMENT_INDEX_SEED ^ statement->key, statement->text);
 
-	return order ? order : (a > b) - (a < b);
+	if (document_key(statement->key)->shape >= DOCUMENT_SHAPE_NETWORK)
+		for (size_t i = 0; i < statement->detail_count; i++)
+			hash = document_index_hash(hash, statement->details[i].text);
+	return hash;
 }
 
 /* An id that somebody wrote, not one made of the key. */
@@ -542,25 +522,50 @@ static bool has_own_id(const struct document_statement *statement)
 
 static void check_repeated(struct document_reading *reading)
 {
-	struct document *document = reading->document;
-	const struct document_statement **sorted =
-		arena_array(reading->arena, document->count + 1, sizeof(*sorted));
+	const struct document *document = reading->document;
+	struct document_index index;
 
-	if (!sorted || document->count < 2)
+	if (document_index_begin(&index, document->count, reading->arena) < 0)
 		return;
-	for (size_t i = 0; i < document->count; i++)
-		sorted[i] = &document->statements[i];
-	qsort(sorted, document->count, sizeof(*sorted), compare);
-	for (size_t i = 1; i < document->count; i++)
-		if (says_the_same(sorted[i - 1], sorted[i]))
-			unreachable(reading, sorted[i], sorted[i - 1], "says the same");
-	qsort(sorted, document->count, sizeof(*sorted), compare_ids);
-	for (size_t i = 1; i < document->count; i++)
-		if (has_own_id(sorted[i]) &&
-		    strcmp(sorted[i - 1]->rule.id, sorted[i]->rule.id) == 0)
-			document_fault(reading, sorted[i]->rule.line, sorted[i]->column,
-				       "id \"%s\" is that of line %u too", sorted[i]->rule.id,
-				       sorted[i - 1]->rule.line);
+	for (size_t i = 0; i < document->count && document_goes_on(reading); i++) {
+		const struct document_statement *statement = &document->statements[i];
+		const struct document_index_row *row = NULL;
+		uint32_t hash = hash_of_all(statement);
+
+		if (document_key(statement->key)->shape == DOCUMENT_SHAPE_SET)
+			continue;
+		do
+			row = document_index_find(&index, hash, row);
+		while (row && !says_the_same(row->statement, statement));
+		if (row)
+			unreachable(reading, statement, row->statement, "says the same");
+		document_index_add(&index, hash, statement);
+	}
+}
+
+static void check_ids(struct document_reading *reading)
+{
+	const struct document *document = reading->document;
+	struct document_index index;
+
+	if (document_index_begin(&index, document->count, reading->arena) < 0)
+		return;
+	for (size_t i = 0; i < document->count && document_goes_on(reading); i++) {
+		const struct document_statement *statement = &document->statements[i];
+		const struct document_index_row *row = NULL;
+		uint32_t hash = document_index_hash(DOCUMENT_INDEX_SEED, statement->rule.id);
+
+		do
+			row = document_index_find(&index, hash, row);
+		while (row && strcmp(row->statement->rule.id, statement->rule.id) != 0);
+		if (row && has_own_id(statement))
+			document_fault(reading, statement->rule.line, statement->column,
+				       "id \"%s\" is that of line %u too", statement->rule.id,
+				       row->statement->rule.line);
+		/* of those that have the same one, one is enough */
+		if (!row || has_own_id(statement))
+			document_index_add(&index, hash, statement);
+	}
 }
 
 /* The rules of the key, in an array of the arena; NULL where there is none. */
@@ -583,61 +588,81 @@ static const struct document_statement **rules_of(struct document_reading *readi
 	return rules;
 }
 
-static int compare_text(const void *first, const void *second)
-{
-	const struct document_statement *a = *(const struct document_statement *const *)first;
-	const struct document_statement *b = *(const struct document_statement *const *)second;
-	int order = strcmp(a->text, b->text);
+struct beaten {
+	struct document_reading *reading;
+	const struct beating *beating;
+	const struct document_statement *by;
+};
 
-	return order ? order : (a > b) - (a < b);
+static void check_pair(const struct beaten *beaten, const struct document_statement *rule)
+{
+	if (beaten->by != rule && beaten->beating->beats(beaten->by, rule) &&
+	    document_goes_on(beaten->reading))
+		unreachable(beaten->reading, rule, beaten->by, beaten->beating->why);
 }
 
-/*
- * Of rules in the order of their texts those that `by` could beat: a text without a wildcard speaks
- * of itself alone. A thousand rules are not held against a thousand others.
- */
-static void narrow(const struct document_statement *const *rules, const char *text, size_t *from,
-		   size_t *to)
+static void check_those_of(const struct beaten *beaten, const struct document_index *index,
+			   const char *text)
 {
-	size_t low = *from, high = *to;
+	uint32_t hash = document_index_hash(DOCUMENT_INDEX_SEED, text);
+	const struct document_index_row *row = NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+	while ((row = document_index_find(index, hash, row)))
+		check_pair(beaten, row->statement);
+}
 
-		if (strcmp(rules[middle]->text, text) < 0)
-			low = middle + 1;
+/* A text speaks of itself alone, and "*.org" of what ends so. */
+static void check_by_text(const struct beaten *beaten, const struct document_index *index)
+{
+	const char *text = beaten->by->text;
+
+	check_those_of(beaten, index, text);
+	if (strncmp(text, "*.", 2) == 0)
+		check_those_of(beaten, index, text + 1);
+}
+
+static int index_hosts(struct document_reading *reading,
+		       const struct document_statement *const *rules, size_t count,
+		       struct document_index *index)
+{
+	size_t rows = 0;
+	int result;
+
+	for (size_t i = 0; i < count; i++)
+		rows += document_index_host_rows(rules[i]);
+	result = document_index_begin(index, rows, reading->arena);
+	for (size_t i = 0; i < count && result == 0; i++)
+		document_index_add_host(index, rules[i]);
+	return result;
+}
+
+static void check_beating(struct document_reading *reading, const struct beating *beating)
+{
+	struct beaten beaten = { reading, beating, NULL };
+	struct document_index index;
+	size_t by_count, count;
+	const struct document_statement **by = rules_of(reading, beating->by, &by_count);
+	const struct document_statement **rules =
+		by_count ? rules_of(reading, beating->rule, &count) : NULL;
+
+	if (!rules || (beating->is_by_text && index_hosts(reading, rules, count, &index) < 0))
+		return;
+	for (size_t i = 0; i < by_count; i++) {
+		beaten.by = by[i];
+		if (is_narrowed(by[i]))
+			continue;
+		if (beating->is_by_text)
+			check_by_text(&beaten, &index);
 		else
-			high = middle;
+			for (size_t j = 0; j < count; j++)
+				check_pair(&beaten, rules[j]);
 	}
-	*from = low;
-	for (high = low; high < *to && strcmp(rules[high]->text, text) == 0;)
-		high++;
-	*to = high;
 }
 
 static void check_beaten(struct document_reading *reading)
 {
-	for (size_t row = 0; row < sizeof(beatings) / sizeof(beatings[0]); row++) {
-		const struct beating *beating = &beatings[row];
-		size_t by_count, rule_count;
-		const struct document_statement **by = rules_of(reading, beating->by, &by_count);
-		const struct document_statement **rules =
-			by_count ? rules_of(reading, beating->rule, &rule_count) : NULL;
-
-		if (rules && beating->is_by_text)
-			qsort(rules, rule_count, sizeof(*rules), compare_text);
-		for (size_t i = 0; rules && i < by_count; i++) {
-			size_t from = 0, to = rule_count;
-
-			if (is_narrowed(by[i]))
-				continue;
-			if (beating->is_by_text && by[i]->text[0] != '*')
-				narrow(rules, by[i]->text, &from, &to);
-			for (size_t j = from; j < to && document_goes_on(reading); j++)
-				if (by[i] != rules[j] && beating->beats(by[i], rules[j]))
-					unreachable(reading, rules[j], by[i], beating->why);
-		}
-	}
+	for (size_t row = 0; row < sizeof(beatings) / sizeof(beatings[0]); row++)
+		check_beating(reading, &beatings[row]);
 }
 
 static void check_network(struct document_reading *reading, const struct document_statement *rule)
@@ -691,5 +716,6 @@ void document_check_rules(struct document_reading *reading)
 	document_check_decisions(reading);
 	check_tasks(reading);
 	check_repeated(reading);
+	check_ids(reading);
 	check_beaten(reading);
 }

@@ -239,8 +239,8 @@ static bool is_named_by(const char *pattern, const char *path)
 }
 
 /*
- * Of `length` bytes: a last component like "*.json" can stand for a name of the table, as for any other: it counts
- * only where both say the same ending, else every "wc -l *" would be a question.
+ * A last component (of `length` bytes) like "*.json" can stand for a name of the table, as for any
+ * other: it counts only where both say the same ending, else every "wc -l *" would be a question.
  */
 static bool is_broad(const char *pattern, const char *path, size_t length)
 {

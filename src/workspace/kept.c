@@ -62,13 +62,18 @@ static void remove_others(int folder_fd, const char *name, unsigned others)
 	}
 }
 
+static bool is_own(int folder_fd, struct stat *ret_status)
+{
+	return fstat(folder_fd, ret_status) == 0 && ret_status->st_uid == geteuid();
+}
+
 void kept_write(int folder_fd, const char *name, const void *bytes, size_t length, unsigned others)
 {
 	char draft[SHA256_HEX_BYTES + 16];
 	int CLEANUP_FD fd = -1;
 	struct stat folder;
 
-	if (fstat(folder_fd, &folder) < 0 || folder.st_uid != geteuid())
+	if (!is_own(folder_fd, &folder))
 		return;
 	remove_others(folder_fd, name, others);
 	(void)snprintf(draft, sizeof(draft), "%s.%d", name, (int)getpid());
@@ -78,4 +83,15 @@ void kept_write(int folder_fd, const char *name, const void *bytes, size_t lengt
 	if (fchmod(fd, 0600 | (folder.st_mode & 0044)) < 0 || fd_write_all(fd, bytes, length) < 0 ||
 	    renameat(folder_fd, draft, folder_fd, name) < 0)
 		(void)unlinkat(folder_fd, draft, 0);
+}
+
+bool kept_link(int folder_fd, const char *name, const char *other)
+{
+	struct stat folder;
+
+	if (!is_own(folder_fd, &folder))
+		return false;
+	/* what is there is of no use, or it would have been taken */
+	(void)unlinkat(folder_fd, other, 0);
+	return linkat(folder_fd, name, folder_fd, other, 0) == 0;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena;
@@ -21,3 +22,6 @@ char *kept_read(int folder_fd, const char *name, size_t limit_bytes, struct aren
  * is of no matter.
  */
 void kept_write(int folder_fd, const char *name, const void *bytes, size_t length, unsigned others);
+
+/* Keeps an answer by another name as well. */
+bool kept_link(int folder_fd, const char *name, const char *other);

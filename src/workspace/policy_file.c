@@ -15,6 +15,7 @@
 #include "workspace/host.h"
 #include "workspace/kept.h"
 #include "workspace/policy_way.h"
+#include "workspace/sweep_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +23,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-/* All managed ones of a host (policy_layers.h), and files that one person uses in turns. */
-#define DOCUMENTS_KEPT 96u
+/* All managed ones of a host (policy_layers.h), and files that one person uses in turns: each by
+ * its text, and by the state of its file. */
+#define DOCUMENTS_KEPT 192u
+/* Longer than a tick of the clock of files, and than a small step of the clock. */
+#define SETTLED_S 3
 #define FOLDER "documents"
 
 static int check_owner(const struct caller *host, const char *path, const struct stat *status,
@@ -77,11 +82,11 @@ static int read_text(int fd, const struct stat *status, struct arena *arena,
 	return 0;
 }
 
-static int read_file(const struct caller *host, const char *path, struct arena *arena,
-		     struct policy_file *file, struct error *error)
+/* A descriptor of a file that may be a policy. */
+static int open_file(const struct caller *host, const char *path, struct arena *arena,
+		     struct policy_file *file, struct stat *ret_status, struct error *error)
 {
 	struct git_way way;
-	struct stat status;
 	int result = policy_way_find(host, path, arena, &way, error);
 	int CLEANUP_FD fd = result < 0 ? -1 :
 					 fd_open_resolved(AT_FDCWD, way.real,
@@ -90,15 +95,60 @@ static int read_file(const struct caller *host, const char *path, struct arena *
 
 	if (result < 0)
 		return result;
-	if (fd < 0 || fstat(fd, &status) < 0)
+	if (fd < 0 || fstat(fd, ret_status) < 0)
 		return error_errno(error, fd < 0 ? fd : errno, "the policy file %s", way.real);
 	file->path = way.real;
 	file->links = way.links;
 	file->link_count = way.link_count;
-	result = check_kind(file->path, &status, error);
+	result = check_kind(file->path, ret_status, error);
 	if (result == 0)
-		result = check_owner(host, file->path, &status, error);
-	return result == 0 ? read_text(fd, &status, arena, file, error) : result;
+		result = check_owner(host, file->path, ret_status, error);
+	return result < 0 ? result : TAKE_FD(fd);
+}
+
+/*
+ * A file that is as it was when it was read says what it said then: nobody but the kernel sets its
+ * change time. False where others may, or where it changed a moment ago: twice within a tick is
+ * once by the clock.
+ */
+static bool is_settled(int fd, const struct stat *status)
+{
+	int64_t now_s = (int64_t)time(NULL);
+
+	return (int64_t)status->st_ctim.tv_sec < now_s - SETTLED_S &&
+	       (int64_t)status->st_mtim.tv_sec < now_s - SETTLED_S &&
+	       sweep_clock_of(fd) == SWEEP_CLOCK_KERNEL;
+}
+
+/* Of the file as it stands there, and what its paths are filled in with (NULL: none is). */
+static void name_state(const struct stat *status, const char *home,
+		       char name[static SHA256_HEX_BYTES])
+{
+	const uint64_t state[] = {
+		DOCUMENT_PACK_VERSION,
+		status->st_dev,
+		status->st_ino,
+		(uint64_t)status->st_size,
+		(uint64_t)status->st_ctim.tv_sec,
+		(uint64_t)status->st_ctim.tv_nsec,
+		(uint64_t)status->st_mtim.tv_sec,
+		(uint64_t)status->st_mtim.tv_nsec,
+	};
+	unsigned char digest[SHA256_BYTES];
+	struct sha256 hash;
+
+	sha256_begin(&hash);
+	sha256_update(&hash, "state", sizeof("state"));
+	sha256_update(&hash, state, sizeof(state));
+	sha256_update(&hash, home ? home : "", home ? strlen(home) + 1 : 1);
+	sha256_end(&hash, digest);
+	sha256_hex(digest, name);
+}
+
+/* What root keeps is for all homes; what is dangerous in one is looked at by each start. */
+static const char *home_of(const struct policy_file *file, const char *home)
+{
+	return memchr(file->text, '~', file->length) ? home : NULL;
 }
 
 /* Of the text and what its paths are filled in with; the file's name is not kept. */
@@ -109,9 +159,7 @@ static void name_document(const struct policy_file *file, const char *home,
 	unsigned char digest[SHA256_BYTES];
 	struct sha256 hash;
 
-	/* what root keeps is for all homes; what is dangerous in one is looked at by each start */
-	if (!memchr(file->text, '~', file->length))
-		home = NULL;
+	home = home_of(file, home);
 	sha256_begin(&hash);
 	sha256_update(&hash, &version, sizeof(version));
 	sha256_update(&hash, home ? home : "", home ? strlen(home) + 1 : 1);
@@ -170,27 +218,67 @@ static int read_document(const struct caller *host, const char *name, struct are
 	return result < 0 ? error_errno(error, result, "reading the policy") : 0;
 }
 
+static bool take_kept(int folder_fd, const char *key, const char *name, struct arena *arena,
+		      struct policy_file *file)
+{
+	size_t length = 0;
+	char *bytes = kept_read(folder_fd, key, DOCUMENT_PACK_LIMIT_BYTES, arena, &length);
+
+	return bytes && document_unpack(bytes, length, name, arena, &file->document) == 0;
+}
+
 /* As it is kept, or read anew by the role. */
-static int understand(const struct caller *host, const char *name, int state_fd,
+static int understand(const struct caller *host, const char *name, int folder_fd,
 		      struct arena *arena, struct policy_file *file, struct document_faults *faults,
 		      struct error *error)
 {
-	int CLEANUP_FD folder_fd = state_fd < 0 ? -1 : kept_open(state_fd, FOLDER);
 	struct buffer CLEANUP_BUFFER packed = { 0 };
 	char key[SHA256_HEX_BYTES];
-	char *bytes = NULL;
-	size_t length = 0;
 	int result;
 
 	if (folder_fd >= 0) {
 		name_document(file, host->home, key);
-		bytes = kept_read(folder_fd, key, DOCUMENT_PACK_LIMIT_BYTES, arena, &length);
+		if (take_kept(folder_fd, key, name, arena, file))
+			return 0;
 	}
-	if (bytes && document_unpack(bytes, length, name, arena, &file->document) == 0)
-		return 0;
 	result = read_document(host, name, arena, file, faults, error);
 	if (result == 0 && folder_fd >= 0 && document_pack(&file->document, &packed) == 0)
 		kept_write(folder_fd, key, packed.data, packed.length, DOCUMENTS_KEPT);
+	return result;
+}
+
+static bool is_unchanged(int fd, const struct stat *before)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 && status.st_size == before->st_size &&
+	       status.st_ctim.tv_sec == before->st_ctim.tv_sec &&
+	       status.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
+}
+
+/* Of a file that has not changed since it was read, its text need not be read again. */
+static int understand_file(const struct caller *host, int fd, const struct stat *status,
+			   int state_fd, struct arena *arena, struct policy_file *file,
+			   struct document_faults *faults, struct error *error)
+{
+	int CLEANUP_FD folder_fd = state_fd < 0 ? -1 : kept_open(state_fd, FOLDER);
+	bool settled = folder_fd >= 0 && is_settled(fd, status);
+	char name[SHA256_HEX_BYTES], key[SHA256_HEX_BYTES];
+	int result;
+
+	for (int i = 0; settled && i < 2; i++) {
+		name_state(status, i ? NULL : host->home, name);
+		if (take_kept(folder_fd, name, file->path, arena, file))
+			return 0;
+	}
+	result = read_text(fd, status, arena, file, error);
+	if (result == 0)
+		result = understand(host, file->path, folder_fd, arena, file, faults, error);
+	if (result == 0 && settled && is_unchanged(fd, status)) {
+		name_document(file, host->home, key);
+		name_state(status, home_of(file, host->home), name);
+		(void)kept_link(folder_fd, key, name);
+	}
 	return result;
 }
 
@@ -199,12 +287,13 @@ int policy_file_load(const struct caller *host, const char *path, int state_fd, 
 		     struct error *error)
 {
 	struct policy_file file = { 0 };
-	int result;
+	struct stat status;
+	int CLEANUP_FD fd = open_file(host, path, arena, &file, &status, error);
+	int result = fd;
 
 	faults->count = 0;
-	result = read_file(host, path, arena, &file, error);
-	if (result == 0)
-		result = understand(host, file.path, state_fd, arena, &file, faults, error);
+	if (fd >= 0)
+		result = understand_file(host, fd, &status, state_fd, arena, &file, faults, error);
 	if (result == 0)
 		*ret_file = file;
 	return result;
@@ -223,9 +312,7 @@ int policy_file_take(const struct caller *host, int fd, const char *path, int st
 		return error_errno(error, errno, "the policy file %s", path);
 	result = check_kind(path, &status, error);
 	if (result == 0)
-		result = read_text(fd, &status, arena, &file, error);
-	if (result == 0)
-		result = understand(host, path, state_fd, arena, &file, faults, error);
+		result = understand_file(host, fd, &status, state_fd, arena, &file, faults, error);
 	if (result == 0)
 		*ret_file = file;
 	return result;
@@ -235,6 +322,7 @@ int policy_file_preset(const struct caller *host, const char *name, int state_fd
 		       struct arena *arena, struct policy_file *ret_file, struct error *error)
 {
 	struct document_faults faults;
+	int CLEANUP_FD folder_fd = state_fd < 0 ? -1 : kept_open(state_fd, FOLDER);
 	struct policy_file file = { 0 };
 	struct preset preset;
 	const char *called;
@@ -255,7 +343,7 @@ int policy_file_preset(const struct caller *host, const char *name, int state_fd
 	called = arena_format(arena, "preset %s", preset.name);
 	if (!file.text || !called)
 		return error_errno(error, ENOMEM, "the preset %s", name);
-	result = understand(host, called, state_fd, arena, &file, &faults, error);
+	result = understand(host, called, folder_fd, arena, &file, &faults, error);
 	if (result == 0)
 		*ret_file = file;
 	return result;

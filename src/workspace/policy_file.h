@@ -17,7 +17,7 @@ struct caller;
 
 struct policy_file {
 	struct document document;
-	const char *text; /* as it was read; NUL-ended */
+	const char *text; /* as it was read; NULL: kept of the same file, so it was not read */
 	size_t length;
 	const char *path;   /* without links; NULL: a preset */
 	const char **links; /* on the way to it, each in a directory without links */

@@ -1,7 +1,11 @@
 """Policy files and presets in force: what they say is so in the box, by its rule, or refused."""
+import hashlib
 import json
 import os
+import pwd
+import struct
 import subprocess
+import time
 
 import pytest
 
@@ -297,6 +301,16 @@ def test_trace_can_be_off_by_policy(place, policy):
     assert "true" not in ran.stdout, ran
 
 
+def kept_of(place):
+    """Name and inode of what is kept of policies."""
+    return {name.name: name.stat().st_ino for name in (place.state / "documents").iterdir()}
+
+
+def settle(path):
+    """Until the file's change time is one that tells it from what comes after it."""
+    assert eventually(lambda: time.time() > os.stat(path).st_ctime + 5, seconds=20)
+
+
 def test_the_second_start_asks_no_role(place, policy):
     """What a text says is kept: a start with a known policy costs no process."""
     path = policy("limits: {timeout: 5m}\n")
@@ -308,7 +322,78 @@ def test_the_second_start_asks_no_role(place, policy):
     kept[0].write_bytes(good[:-1] + b"x")
     assert place.run("--policy", path, "--", "true").status == 0
     assert kept[0].read_bytes() == good
-    for number in range(100):
+    for number in range(200):
         path = policy(f"limits: {{timeout: {number + 1}m}}\n")
         assert bawn(place, "explain", "--policy", path).returncode == 0
-    assert len(list((place.state / "documents").iterdir())) <= 97
+    assert len(kept_of(place)) <= 193
+
+
+def test_a_file_that_did_not_change_is_not_read_again(place, policy):
+    path = policy("limits: {pids: 201}\n")
+    show = lambda: bawn(place, "policy show", "--effective", path).stdout
+    settle(path)
+    assert "limits.pids: 201" in show()
+    kept = kept_of(place)
+    # one of the text, one of the file as it stands there
+    assert len(kept) == 2 and len(set(kept.values())) == 1, kept
+    text, = (name for name in kept if not was_named_by_state(place, name, path))
+    (place.state / "documents" / text).unlink()
+    assert "limits.pids: 201" in show() and len(kept_of(place)) == 1, "the text was read again"
+    state, = kept_of(place)
+    # what is broken is not believed: the text is read, and both are made anew
+    (place.state / "documents" / state).write_bytes(b"x")
+    assert "limits.pids: 201" in show() and len(kept_of(place)) == 2
+    assert (place.state / "documents" / state).stat().st_size > 1
+
+
+def test_a_file_that_changed_is_read_again(place, policy):
+    """Attack on what is kept: as large as before, in the same inode, its times set back."""
+    path = policy("limits: {pids: 201}\n")
+    show = lambda: bawn(place, "policy show", "--effective", path).stdout
+    settle(path)
+    assert "limits.pids: 201" in show() and len(kept_of(place)) == 2
+    before = os.stat(path)
+    for value in (202, 203):
+        with open(path, "r+", encoding="ascii") as file:
+            file.write(f"version: 1\nlimits: {{pids: {value}}}\n")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        after = os.stat(path)
+        assert (after.st_ino, after.st_size, after.st_mtime_ns) == \
+            (before.st_ino, before.st_size, before.st_mtime_ns)
+        # at once, and when what it says now is kept as well
+        assert f"limits.pids: {value}" in show()
+    settle(path)
+    assert "limits.pids: 203" in show() and "limits.pids: 203" in show()
+    # another file of the same size and times
+    os.rename(path, path + ".old")
+    policy("limits: {pids: 204}\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "limits.pids: 204" in show()
+
+
+def test_homes_of_a_kept_file(place, policy):
+    """What "~" stands for is the caller's: what is kept for one home is not believed in another."""
+    path = policy("filesystem: {hide: [~/data]}\n")
+    settle(path)
+    ran = bawn(place, "policy show", "--effective", path)
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    assert f"filesystem.hide: {home}/data" in ran.stdout, ran
+    state, = (name for name in kept_of(place) if was_named_by_state(place, name, path))
+    digest = hashlib.sha256(state_of(path) + b"\0").hexdigest()
+    assert state != digest and state == hashlib.sha256(
+        state_of(path) + home.encode() + b"\0").hexdigest()
+
+
+def state_of(path):
+    """What the name of a kept file is made of, before the home (workspace/policy_file.c)."""
+    status = os.stat(path)
+    second = 10 ** 9
+    return b"state\0" + struct.pack(
+        "<8Q", 1, status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns // second,
+        status.st_ctime_ns % second, status.st_mtime_ns // second, status.st_mtime_ns % second)
+
+
+def was_named_by_state(place, name, path):
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    return name in (hashlib.sha256(state_of(path) + of.encode() + b"\0").hexdigest()
+                    for of in ("", home))

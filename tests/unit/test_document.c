@@ -13,6 +13,7 @@
 #include "policy/preset.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,6 +288,58 @@ static void test_hosts(void **state)
 	assert_false(document_host_covers("a.example.org", "*.example.org"));
 }
 
+/* The index of rules finds what a comparison of all with all would. */
+static void test_what_denials_beat(void **state)
+{
+	static const char *const hosts[] = {
+		"a.example",  "*.a.example",	     "b.a.example",   "*.b.a.example",
+		"aa.example", "a.example.a.example", "c.b.a.example", "*.aa.example",
+	};
+	struct fixture *fixture = *state;
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+		for (size_t j = 0; j < sizeof(hosts) / sizeof(hosts[0]); j++) {
+			bool beaten = document_host_covers(hosts[i], hosts[j]);
+
+			(void)snprintf(text, sizeof(text),
+				       "version: 1\nnetwork:\n  allow: [z.test, \"%s\", y.test]\n"
+				       "  deny: [x.test, \"%s\"]\n",
+				       hosts[j], hosts[i]);
+			fixture->faults.count = 0;
+			assert_int_equal(document_of(fixture, text), beaten ? -EINVAL : 0);
+			assert_int_equal(fixture->faults.count, beaten);
+		}
+}
+
+static void test_what_is_said_twice(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t faults;
+	} cases[] = {
+		{ "filesystem: {read: [/opt/a, /opt/b, /opt/c]}", 0 },
+		{ "filesystem: {read: [/opt/a, /opt/b, /opt/a, /opt/a]}", 2 },
+		{ "filesystem: {read: [/opt/a], protect: [/opt/a]}", 0 },
+		{ "environment: {set: {A: x, B: x}}", 0 },
+		{ "network: {allow: [{host: a.test, ports: [443]}, {host: a.test, ports: [80]}]}",
+		  0 },
+		{ "network: {allow: [{host: a.test, ports: [80]}, {host: a.test, ports: [80]}]}",
+		  1 },
+		{ "filesystem: {read: [{path: /opt/a, id: x}, {path: /opt/b, id: y}]}", 0 },
+		{ "filesystem: {read: [{path: /opt/a, id: x}, {path: /opt/b, id: x}]}", 1 },
+	};
+	struct fixture *fixture = *state;
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		(void)snprintf(text, sizeof(text), "version: 1\n%s\n", cases[i].text);
+		fixture->faults.count = 0;
+		(void)document_of(fixture, text);
+		assert_int_equal(fixture->faults.count, cases[i].faults);
+	}
+}
+
 static void test_presets_are_sound(void **state)
 {
 	static const char *const names[] = { "review", "develop", "ci", "browse", "quarantine" };
@@ -316,6 +369,8 @@ int main(void)
 		TEST(test_missing_mechanisms_are_named),
 		TEST(test_each_limit_has_its_key),
 		TEST(test_hosts),
+		TEST(test_what_denials_beat),
+		TEST(test_what_is_said_twice),
 		TEST(test_presets_are_sound),
 	};
 
