@@ -25,7 +25,7 @@
 enum { OPTION_FROM };
 
 static const struct option options[] = {
-	{ "--from", "NAME", "whose settings they are: claude, gemini or srt", false, false,
+	{ "--from", "NAME", "whose settings they are: claude, codex, gemini or srt", false, false,
 	  OPTION_FROM },
 };
 
@@ -109,7 +109,8 @@ static int settle(struct importing *importing, struct buffer *text, struct error
 		import_print(&importing->import, importing->path, text, lines);
 		if (text->failed)
 			break;
-		result = policy_outline(text->data, text->length, &scratch, &outline, error);
+		result = policy_outline(PARSE_OUTLINE, text->data, text->length, &scratch, &outline,
+					error);
 		if (result < 0)
 			return result;
 		result = document_read(&outline, &facts, &scratch, &document, &faults);
@@ -122,9 +123,28 @@ static int settle(struct importing *importing, struct buffer *text, struct error
 	return error_errno(error, ENOMEM, "making the policy");
 }
 
+/* Codex keeps rules of commands beside its settings, in a language of their own. */
+static void look_for_rules(struct importing *importing)
+{
+	const char *slash = strrchr(importing->path, '/');
+	const char *rules = arena_format(importing->arena, "%.*srules",
+					 slash ? (int)(slash + 1 - importing->path) : 0,
+					 importing->path);
+	struct stat status;
+
+	if (importing->from != IMPORT_CODEX || strcmp(importing->path, "-") == 0 || !rules ||
+	    stat(rules, &status) < 0)
+		return;
+	(void)import_leave(&importing->import, importing->arena, 0,
+			   arena_format(importing->arena,
+					"%s: rules of commands (prefix_rule) are not read; what "
+					"they forbid is exec.deny, what they ask for approvals.ask",
+					rules));
+}
+
 static int import_settings(struct importing *importing, struct buffer *text, struct error *error)
 {
-	struct outline outline;
+	struct outline outline = { 0 };
 	char *settings = NULL;
 	size_t length = 0;
 	int result = host_gather(importing->arena, &importing->host, error);
@@ -139,7 +159,9 @@ static int import_settings(struct importing *importing, struct buffer *text, str
 	if (result == 0)
 		result = read_settings(importing, &settings, &length, error);
 	if (result == 0)
-		result = policy_outline(settings, length, importing->arena, &outline, error);
+		result =
+			policy_outline(import_is_toml(importing->from) ? PARSE_TOML : PARSE_OUTLINE,
+				       settings, length, importing->arena, &outline, error);
 	if (result < 0)
 		return result;
 	if (!outline.count)
@@ -149,6 +171,7 @@ static int import_settings(struct importing *importing, struct buffer *text, str
 	if (result < 0)
 		return error_set(error, -result, "%s: these are no settings of %s", importing->path,
 				 importing->from_name);
+	look_for_rules(importing);
 	return settle(importing, text, error);
 }
 
@@ -162,8 +185,9 @@ static int import_verb(int argc, char **argv)
 	int result;
 
 	if (first < 0 || argc - first > 1 || !importing.from_name) {
-		complain(first < 0 ? error.message :
-				     "usage: bawn policy import --from claude|gemini|srt [FILE]");
+		complain(first < 0 ?
+				 error.message :
+				 "usage: bawn policy import --from claude|codex|gemini|srt [FILE]");
 		return 2;
 	}
 	importing.from = import_find(importing.from_name);

@@ -1,8 +1,8 @@
 /*
  * bawn-parse: reads foreign text and gives back what of it may be used (ipc/parse.h): the caller's
- * git configuration, a policy file, as its outline, or shell strings, as their trees. It jails
- * itself first: whatever the text does to its reader, there is no file, no socket, no program and
- * no other process to reach, only the one edge it came with (ipc/role.h).
+ * git configuration, a policy file or settings, as their outline, or shell strings, as their trees.
+ * It jails itself first: whatever the text does to its reader, there is no file, no socket, no
+ * program and no other process to reach, only the one edge it came with (ipc/role.h).
  *
  * Its exit status is its report: the number of the step that failed (kernel/jail.h, and below).
  */
@@ -79,11 +79,12 @@ static enum step filter_identity(struct arena *arena, const char *text, size_t l
 	return result ? answer(IDENTITY_RESULT, result, strlen(result)) : STEP_FILTER;
 }
 
-static enum step outline(const char *text, size_t length)
+static enum step outline(int (*parse)(const char *text, size_t length, struct buffer *buffer),
+			 const char *text, size_t length)
 {
 	struct buffer bytes = { 0 };
 
-	if (outline_parse(text, length, &bytes) < 0)
+	if (parse(text, length, &bytes) < 0)
 		return STEP_FILTER;
 	return answer(PARSE_OUTLINE_RESULT, bytes.data, bytes.length);
 }
@@ -151,7 +152,9 @@ static enum step work(void)
 	if (order.kind == PARSE_SHELL)
 		return length ? STEP_TEXT : parse_shells();
 	if (order.kind == PARSE_OUTLINE)
-		return outline(text, length);
+		return outline(outline_parse, text, length);
+	if (order.kind == PARSE_TOML)
+		return outline(outline_parse_toml, text, length);
 	return order.kind == PARSE_IDENTITY ? filter_identity(&arena, text, length) : STEP_TEXT;
 }
 

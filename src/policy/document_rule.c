@@ -520,6 +520,25 @@ static bool has_own_id(const struct document_statement *statement)
 	return statement->rule.id != document_key(statement->key)->path;
 }
 
+static bool has_same_id(const struct document_statement *a, const struct document_statement *b)
+{
+	return strcmp(a->rule.id, b->rule.id) == 0;
+}
+
+/* The latest statement before it that is the same. */
+static const struct document_statement *find_same(const struct document_index *index, uint32_t hash,
+						  const struct document_statement *statement,
+						  bool (*same)(const struct document_statement *a,
+							       const struct document_statement *b))
+{
+	const struct document_index_row *row = NULL;
+
+	do
+		row = document_index_find(index, hash, row);
+	while (row && !same(row->statement, statement));
+	return row ? row->statement : NULL;
+}
+
 static void check_repeated(struct document_reading *reading)
 {
 	const struct document *document = reading->document;
@@ -528,17 +547,14 @@ static void check_repeated(struct document_reading *reading)
 	if (document_index_begin(&index, document->count, reading->arena) < 0)
 		return;
 	for (size_t i = 0; i < document->count && document_goes_on(reading); i++) {
-		const struct document_statement *statement = &document->statements[i];
-		const struct document_index_row *row = NULL;
+		const struct document_statement *statement = &document->statements[i], *before;
 		uint32_t hash = hash_of_all(statement);
 
 		if (document_key(statement->key)->shape == DOCUMENT_SHAPE_SET)
 			continue;
-		do
-			row = document_index_find(&index, hash, row);
-		while (row && !says_the_same(row->statement, statement));
-		if (row)
-			unreachable(reading, statement, row->statement, "says the same");
+		before = find_same(&index, hash, statement, says_the_same);
+		if (before)
+			unreachable(reading, statement, before, "says the same");
 		document_index_add(&index, hash, statement);
 	}
 }
@@ -552,18 +568,16 @@ static void check_ids(struct document_reading *reading)
 		return;
 	for (size_t i = 0; i < document->count && document_goes_on(reading); i++) {
 		const struct document_statement *statement = &document->statements[i];
-		const struct document_index_row *row = NULL;
 		uint32_t hash = document_index_hash(DOCUMENT_INDEX_SEED, statement->rule.id);
+		const struct document_statement *before =
+			find_same(&index, hash, statement, has_same_id);
 
-		do
-			row = document_index_find(&index, hash, row);
-		while (row && strcmp(row->statement->rule.id, statement->rule.id) != 0);
-		if (row && has_own_id(statement))
+		if (before && has_own_id(statement))
 			document_fault(reading, statement->rule.line, statement->column,
 				       "id \"%s\" is that of line %u too", statement->rule.id,
-				       row->statement->rule.line);
+				       before->rule.line);
 		/* of those that have the same one, one is enough */
-		if (!row || has_own_id(statement))
+		if (!before || has_own_id(statement))
 			document_index_add(&index, hash, statement);
 	}
 }

@@ -3,28 +3,24 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/json.h"
+#include "policy/import_internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-struct importing {
-	const struct outline *outline;
-	struct arena *arena;
-	struct import *import;
-	bool writes_workspace; /* of srt's rules: "." is among what may be written */
-};
-
 static const struct {
 	const char *name, *place;
+	bool is_toml;
 } sources[IMPORT_COUNT] = {
-	[IMPORT_CLAUDE] = { "claude", ".claude/settings.json" },
-	[IMPORT_GEMINI] = { "gemini", ".gemini/settings.json" },
-	[IMPORT_SRT] = { "srt", ".srt-settings.json" },
+	[IMPORT_CLAUDE] = { "claude", ".claude/settings.json", false },
+	[IMPORT_CODEX] = { "codex", ".codex/config.toml", true },
+	[IMPORT_GEMINI] = { "gemini", ".gemini/settings.json", false },
+	[IMPORT_SRT] = { "srt", ".srt-settings.json", false },
 };
 
 const char *import_names(void)
 {
-	return "claude gemini srt";
+	return "claude codex gemini srt";
 }
 
 enum import_from import_find(const char *name)
@@ -41,32 +37,42 @@ const char *import_place(enum import_from from)
 	return sources[from].place;
 }
 
-/* ---- what is found ---- */
-
-static void note(struct importing *importing, const struct outline_node *node, const char *what,
-		 const char *why)
+bool import_is_toml(enum import_from from)
 {
-	struct import *import = importing->import;
-	struct import_note *grown;
-	const char *text = arena_format(importing->arena, "%.200s: %s", what, why);
-
-	if (import->note_count >= IMPORT_LIMIT_ROWS || !text)
-		return;
-	grown = arena_push(importing->arena, import->notes, import->note_count, sizeof(*grown));
-	if (!grown)
-		return;
-	import->notes = grown;
-	grown[import->note_count++] = (struct import_note){ node->line, text };
+	return sources[from].is_toml;
 }
 
-static void add(struct importing *importing, enum import_slot slot, const struct outline_node *node,
+/* ---- what is found ---- */
+
+int import_leave(struct import *import, struct arena *arena, uint32_t line, const char *text)
+{
+	struct import_note *grown;
+
+	if (import->note_count >= IMPORT_LIMIT_ROWS)
+		return -E2BIG;
+	grown = text ? arena_push(arena, import->notes, import->note_count, sizeof(*grown)) : NULL;
+	if (!grown)
+		return -ENOMEM;
+	import->notes = grown;
+	grown[import->note_count++] = (struct import_note){ line, text };
+	return 0;
+}
+
+void import_remark(struct importing *importing, const struct outline_node *node, const char *what,
+		   const char *why)
+{
+	(void)import_leave(importing->import, importing->arena, node->line,
+			   arena_format(importing->arena, "%.200s: %s", what, why));
+}
+
+void import_add(struct importing *importing, enum import_slot slot, const struct outline_node *node,
 		const char *value)
 {
 	struct import *import = importing->import;
 	struct import_row *grown;
 
 	if (import->row_count >= IMPORT_LIMIT_ROWS) {
-		note(importing, node, value, "left out: there are too many");
+		import_remark(importing, node, value, "left out: there are too many");
 		return;
 	}
 	grown = arena_push(importing->arena, import->rows, import->row_count, sizeof(*grown));
@@ -76,9 +82,6 @@ static void add(struct importing *importing, enum import_slot slot, const struct
 	grown[import->row_count++] =
 		(struct import_row){ .slot = slot, .value = value, .line = node->line };
 }
-
-typedef void import_item(struct importing *importing, const struct outline_node *node,
-			 const char *text);
 
 /* Calls take() for each text of a list, or for one text alone. */
 static void each(struct importing *importing, const struct outline_node *list, const char *name,
@@ -91,7 +94,7 @@ static void each(struct importing *importing, const struct outline_node *list, c
 		return;
 	}
 	if (list->kind != OUTLINE_LIST) {
-		note(importing, list, name, "not understood: it is no list");
+		import_remark(importing, list, name, "not understood: it is no list");
 		return;
 	}
 	for (const struct outline_node *node = outline_first(outline, list); node;
@@ -99,15 +102,9 @@ static void each(struct importing *importing, const struct outline_node *list, c
 		if (node->kind == OUTLINE_TEXT)
 			take(importing, node, node->text);
 		else
-			note(importing, node, name, "not understood: an item that is no text");
+			import_remark(importing, node, name,
+				      "not understood: an item that is no text");
 }
-
-/* A key of settings, and what becomes of it: lists by take(), all others by a note. */
-struct import_key {
-	const char *path;
-	import_item *take;
-	const char *why; /* take NULL */
-};
 
 static bool is_key(const struct import_key *key, const char *path)
 {
@@ -121,9 +118,8 @@ static bool is_section_of(const struct import_key *key, const char *path)
 	return strncmp(key->path, path, length) == 0 && key->path[length] == '.';
 }
 
-/* Settings are maps in maps; the table's paths go three deep. */
-static void read_keys(struct importing *importing, const struct outline_node *map,
-		      const char *above, const struct import_key *keys, size_t count)
+void import_keys(struct importing *importing, const struct outline_node *map, const char *above,
+		 const struct import_key *keys, size_t count)
 {
 	const struct outline *outline = importing->outline;
 	const struct outline_node *value;
@@ -146,16 +142,17 @@ static void read_keys(struct importing *importing, const struct outline_node *ma
 		if (found && found->take)
 			each(importing, value, path, found->take);
 		else if (found && found->why)
-			note(importing, node, path, found->why);
+			import_remark(importing, node, path, found->why);
 		else if (found)
-			/* its names are the settings' own: read_variables() */
+			/* its names are the settings' own: import_variables() */
 			continue;
 		else if (is_section && value->kind == OUTLINE_MAP)
 			/* paths of the table end at depth three */
-			read_keys(importing, value, path, keys, count);
+			import_keys(importing, value, path, keys, count);
 		else
-			note(importing, node, path,
-			     above[0] ? "unknown here, and left out" : "says nothing for a policy");
+			import_remark(importing, node, path,
+				      above[0] ? "unknown here, and left out" :
+						 "says nothing for a policy");
 	}
 }
 
@@ -180,30 +177,30 @@ static const char *trim_path(struct importing *importing, const char *text)
 	return arena_copy_bytes(importing->arena, text, length);
 }
 
-static bool is_from_root(const char *path)
+bool import_is_from_root(const char *path)
 {
 	return path[0] == '/' || strncmp(path, "~/", 2) == 0;
 }
 
-static void deny_read(struct importing *importing, const struct outline_node *node,
+void import_deny_read(struct importing *importing, const struct outline_node *node,
 		      const char *text)
 {
 	const char *path = trim_path(importing, text);
 
 	if (path)
-		add(importing, IMPORT_HIDE, node, path);
+		import_add(importing, IMPORT_HIDE, node, path);
 }
 
-static void deny_write(struct importing *importing, const struct outline_node *node,
+void import_deny_write(struct importing *importing, const struct outline_node *node,
 		       const char *text)
 {
 	const char *path = trim_path(importing, text);
 
 	if (path)
-		add(importing, IMPORT_PROTECT, node, path);
+		import_add(importing, IMPORT_PROTECT, node, path);
 }
 
-static void allow_write(struct importing *importing, const struct outline_node *node,
+void import_allow_write(struct importing *importing, const struct outline_node *node,
 			const char *text)
 {
 	const char *path = trim_path(importing, text);
@@ -213,35 +210,36 @@ static void allow_write(struct importing *importing, const struct outline_node *
 	if (strcmp(path, ".") == 0 || !path[0])
 		importing->writes_workspace = true;
 	else if (strcmp(path, "/tmp") == 0 || strcmp(path, "/var/tmp") == 0)
-		note(importing, node, text, "nothing is needed: each task has one of its own");
-	else if (is_from_root(path))
-		add(importing, IMPORT_WRITE, node, path);
+		import_remark(importing, node, text, IMPORT_OWN_TMP);
+	else if (import_is_from_root(path))
+		import_add(importing, IMPORT_WRITE, node, path);
 	else
-		note(importing, node, text,
-		     "a single directory of the workspace: it is written as a whole or not");
+		import_remark(
+			importing, node, text,
+			"a single directory of the workspace: it is written as a whole or not");
 }
 
-static void allow_read(struct importing *importing, const struct outline_node *node,
+void import_allow_read(struct importing *importing, const struct outline_node *node,
 		       const char *text)
 {
 	const char *path = trim_path(importing, text);
 
-	if (path && is_from_root(path))
-		add(importing, IMPORT_READ, node, path);
+	if (path && import_is_from_root(path))
+		import_add(importing, IMPORT_READ, node, path);
 	else
-		note(importing, node, text, "nothing is needed: the workspace is read");
+		import_remark(importing, node, text, "nothing is needed: the workspace is read");
 }
 
-static void allow_host(struct importing *importing, const struct outline_node *node,
+void import_allow_host(struct importing *importing, const struct outline_node *node,
 		       const char *text)
 {
-	add(importing, IMPORT_NET_ALLOW, node, text);
+	import_add(importing, IMPORT_NET_ALLOW, node, text);
 }
 
-static void deny_host(struct importing *importing, const struct outline_node *node,
+void import_deny_host(struct importing *importing, const struct outline_node *node,
 		      const char *text)
 {
-	add(importing, IMPORT_NET_DENY, node, text);
+	import_add(importing, IMPORT_NET_DENY, node, text);
 }
 
 /* A command as agents write one: "curl", "curl *", "curl:*", "rm -rf". */
@@ -252,12 +250,13 @@ static void deny_command(struct importing *importing, const struct outline_node 
 	const char *rest = text + length;
 
 	if (length && rest[strspn(rest, " :*")] == '\0')
-		add(importing, IMPORT_EXEC_DENY, node,
-		    arena_copy_bytes(importing->arena, text, length));
+		import_add(importing, IMPORT_EXEC_DENY, node,
+			   arena_copy_bytes(importing->arena, text, length));
 	else
-		note(importing, node, text,
-		     "a rule for some arguments of a program: a policy denies programs, asks by "
-		     "what a command does (approvals.ask)");
+		import_remark(
+			importing, node, text,
+			"a rule for some arguments of a program: a policy denies programs, asks by "
+			"what a command does (approvals.ask)");
 }
 
 /* ---- claude ---- */
@@ -292,21 +291,21 @@ static void claude_deny(struct importing *importing, const struct outline_node *
 	if (!tool)
 		return;
 	if (what && is_one_of(tool, "Read", "Grep", "Glob"))
-		deny_read(importing, node, claude_path(what));
+		import_deny_read(importing, node, claude_path(what));
 	else if (what && is_one_of(tool, "Edit", "Write", "MultiEdit"))
-		deny_write(importing, node, claude_path(what));
+		import_deny_write(importing, node, claude_path(what));
 	else if (what && strcmp(tool, "Bash") == 0)
 		deny_command(importing, node, what);
 	else if (what && strncmp(what, "domain:", 7) == 0)
-		deny_host(importing, node, what + 7);
+		import_deny_host(importing, node, what + 7);
 	else if (is_one_of(tool, "Edit", "Write", "MultiEdit"))
-		add(importing, IMPORT_WORKSPACE, node, "read-only");
+		import_add(importing, IMPORT_WORKSPACE, node, "read-only");
 	else if (is_one_of(tool, "WebFetch", "WebSearch", "WebSearch"))
-		note(importing, node, text,
-		     "nothing is needed: hosts are denied unless they are listed");
+		import_remark(importing, node, text,
+			      "nothing is needed: hosts are denied unless they are listed");
 	else
-		note(importing, node, text,
-		     "a tool of the agent's: a policy speaks of what it does");
+		import_remark(importing, node, text,
+			      "a tool of the agent's: a policy speaks of what it does");
 }
 
 static void claude_allow(struct importing *importing, const struct outline_node *node,
@@ -317,55 +316,52 @@ static void claude_allow(struct importing *importing, const struct outline_node 
 	if (!tool)
 		return;
 	if (what && strcmp(tool, "Read") == 0)
-		allow_read(importing, node, claude_path(what));
+		import_allow_read(importing, node, claude_path(what));
 	else if (what && is_one_of(tool, "Edit", "Write", "MultiEdit") &&
-		 is_from_root(claude_path(what)))
-		allow_write(importing, node, claude_path(what));
+		 import_is_from_root(claude_path(what)))
+		import_allow_write(importing, node, claude_path(what));
 	else if (what && strncmp(what, "domain:", 7) == 0)
-		allow_host(importing, node, what + 7);
+		import_allow_host(importing, node, what + 7);
 	else if (what && is_one_of(tool, "Edit", "Write", "MultiEdit"))
-		note(importing, node, text,
-		     "nothing is needed: the workspace is written as a whole");
+		import_remark(importing, node, text,
+			      "nothing is needed: the workspace is written as a whole");
 	else if (strcmp(tool, "Bash") == 0)
-		note(importing, node, text,
-		     "nothing is needed: a command inside of the wall runs unless it is denied");
+		import_remark(
+			importing, node, text,
+			"nothing is needed: a command inside of the wall runs unless it is denied");
 	else
-		note(importing, node, text,
-		     "a tool of the agent's: a policy speaks of what it does");
+		import_remark(importing, node, text,
+			      "a tool of the agent's: a policy speaks of what it does");
 }
 
 static void claude_ask(struct importing *importing, const struct outline_node *node,
 		       const char *text)
 {
-	note(importing, node, text,
-	     "a question about one command: approvals.ask has classes of them");
+	import_remark(importing, node, text,
+		      "a question about one command: approvals.ask has classes of them");
 }
 
 static void claude_directory(struct importing *importing, const struct outline_node *node,
 			     const char *text)
 {
-	if (is_from_root(text))
-		allow_write(importing, node, text);
+	if (import_is_from_root(text))
+		import_allow_write(importing, node, text);
 	else
-		note(importing, node, text,
-		     "a path beside the workspace: write it from / or ~/ on");
+		import_remark(importing, node, text,
+			      "a path beside the workspace: write it from / or ~/ on");
 }
 
 static void claude_mode(struct importing *importing, const struct outline_node *node,
 			const char *text)
 {
 	if (strcmp(text, "plan") == 0)
-		add(importing, IMPORT_WORKSPACE, node, "read-only");
+		import_add(importing, IMPORT_WORKSPACE, node, "read-only");
 	else if (strcmp(text, "dontAsk") == 0)
-		add(importing, IMPORT_APPROVAL, node, "never");
+		import_add(importing, IMPORT_APPROVAL, node, "never");
 	else
-		note(importing, node, text, "a mode of the agent's questions");
+		import_remark(importing, node, text, "a mode of the agent's questions");
 }
 
-#define OUTSIDE "commands outside of the wall: there are none"
-#define SOCKETS "sockets of the host are never shown"
-#define LOOPBACK "nothing is needed: a box has a loopback of its own"
-#define OWN_PROXY "the proxy is bawn's own"
 #define WALLED "nothing is needed: every command is inside of the wall"
 
 static const struct import_key claude_keys[] = {
@@ -378,39 +374,39 @@ static const struct import_key claude_keys[] = {
 	{ "permissions.disableBypassPermissionsMode", NULL, WALLED },
 	{ "sandbox.enabled", NULL, WALLED },
 	{ "sandbox.autoAllowBashIfSandboxed", NULL, WALLED },
-	{ "sandbox.allowUnsandboxedCommands", NULL, OUTSIDE },
-	{ "sandbox.excludedCommands", NULL, OUTSIDE },
-	{ "sandbox.enableWeakerNestedSandbox", NULL, OUTSIDE },
-	{ "sandbox.network.allowedDomains", allow_host, NULL },
-	{ "sandbox.network.deniedDomains", deny_host, NULL },
-	{ "sandbox.network.allowUnixSockets", NULL, SOCKETS },
-	{ "sandbox.network.allowAllUnixSockets", NULL, SOCKETS },
-	{ "sandbox.network.allowLocalBinding", NULL, LOOPBACK },
-	{ "sandbox.network.httpProxyPort", NULL, OWN_PROXY },
-	{ "sandbox.network.socksProxyPort", NULL, OWN_PROXY },
-	{ "sandbox.filesystem.allowWrite", allow_write, NULL },
-	{ "sandbox.filesystem.denyWrite", deny_write, NULL },
-	{ "sandbox.filesystem.denyRead", deny_read, NULL },
-	{ "sandbox.filesystem.allowRead", allow_read, NULL },
+	{ "sandbox.allowUnsandboxedCommands", NULL, IMPORT_OUTSIDE },
+	{ "sandbox.excludedCommands", NULL, IMPORT_OUTSIDE },
+	{ "sandbox.enableWeakerNestedSandbox", NULL, IMPORT_OUTSIDE },
+	{ "sandbox.network.allowedDomains", import_allow_host, NULL },
+	{ "sandbox.network.deniedDomains", import_deny_host, NULL },
+	{ "sandbox.network.allowUnixSockets", NULL, IMPORT_SOCKETS },
+	{ "sandbox.network.allowAllUnixSockets", NULL, IMPORT_SOCKETS },
+	{ "sandbox.network.allowLocalBinding", NULL, IMPORT_LOOPBACK },
+	{ "sandbox.network.httpProxyPort", NULL, IMPORT_OWN_PROXY },
+	{ "sandbox.network.socksProxyPort", NULL, IMPORT_OWN_PROXY },
+	{ "sandbox.filesystem.allowWrite", import_allow_write, NULL },
+	{ "sandbox.filesystem.denyWrite", import_deny_write, NULL },
+	{ "sandbox.filesystem.denyRead", import_deny_read, NULL },
+	{ "sandbox.filesystem.allowRead", import_allow_read, NULL },
 };
 
 /* ---- srt ---- */
 
 static const struct import_key srt_keys[] = {
-	{ "network.allowedDomains", allow_host, NULL },
-	{ "network.deniedDomains", deny_host, NULL },
-	{ "network.allowUnixSockets", NULL, SOCKETS },
-	{ "network.allowAllUnixSockets", NULL, SOCKETS },
-	{ "network.allowLocalBinding", NULL, LOOPBACK },
-	{ "network.httpProxyPort", NULL, OWN_PROXY },
-	{ "network.socksProxyPort", NULL, OWN_PROXY },
-	{ "filesystem.denyRead", deny_read, NULL },
-	{ "filesystem.allowRead", allow_read, NULL },
-	{ "filesystem.allowWrite", allow_write, NULL },
-	{ "filesystem.denyWrite", deny_write, NULL },
+	{ "network.allowedDomains", import_allow_host, NULL },
+	{ "network.deniedDomains", import_deny_host, NULL },
+	{ "network.allowUnixSockets", NULL, IMPORT_SOCKETS },
+	{ "network.allowAllUnixSockets", NULL, IMPORT_SOCKETS },
+	{ "network.allowLocalBinding", NULL, IMPORT_LOOPBACK },
+	{ "network.httpProxyPort", NULL, IMPORT_OWN_PROXY },
+	{ "network.socksProxyPort", NULL, IMPORT_OWN_PROXY },
+	{ "filesystem.denyRead", import_deny_read, NULL },
+	{ "filesystem.allowRead", import_allow_read, NULL },
+	{ "filesystem.allowWrite", import_allow_write, NULL },
+	{ "filesystem.denyWrite", import_deny_write, NULL },
 	{ "filesystem.allowGitConfig", NULL,
 	  "git's configuration is merged by key, and what would run something is held" },
-	{ "enableWeakerNestedSandbox", NULL, OUTSIDE },
+	{ "enableWeakerNestedSandbox", NULL, IMPORT_OUTSIDE },
 	{ "ignoreViolations", NULL, "denials are always told" },
 };
 
@@ -434,17 +430,17 @@ static void gemini_deny(struct importing *importing, const struct outline_node *
 		deny_command(importing, node, command);
 	else if (is_one_of(text, "write_file", "replace", "WriteFileTool") ||
 		 strcmp(text, "EditTool") == 0)
-		add(importing, IMPORT_WORKSPACE, node, "read-only");
+		import_add(importing, IMPORT_WORKSPACE, node, "read-only");
 	else
-		note(importing, node, text,
-		     "a tool of the agent's: a policy speaks of what it does");
+		import_remark(importing, node, text,
+			      "a tool of the agent's: a policy speaks of what it does");
 }
 
 static void gemini_allow(struct importing *importing, const struct outline_node *node,
 			 const char *text)
 {
-	note(importing, node, text,
-	     "nothing is needed: a command inside of the wall runs unless it is denied");
+	import_remark(importing, node, text,
+		      "nothing is needed: a command inside of the wall runs unless it is denied");
 }
 
 static const struct import_key gemini_keys[] = {
@@ -458,10 +454,8 @@ static const struct import_key gemini_keys[] = {
 	{ "sandbox", NULL, WALLED },
 	{ "context.includeDirectories", claude_directory, NULL },
 	{ "includeDirectories", claude_directory, NULL },
-	{ "advanced.excludedEnvVars", NULL,
-	  "nothing is needed: variables are passed only if they are listed" },
-	{ "excludedProjectEnvVars", NULL,
-	  "nothing is needed: variables are passed only if they are listed" },
+	{ "advanced.excludedEnvVars", NULL, IMPORT_LISTED },
+	{ "excludedProjectEnvVars", NULL, IMPORT_LISTED },
 };
 
 /* ---- variables ---- */
@@ -472,7 +466,7 @@ static bool has_part(const char *name, const char *part)
 }
 
 /* Their values do not belong into a policy, which others read. */
-static bool is_secret_name(const char *name)
+bool import_is_secret(const char *name)
 {
 	static const char *const parts[] = {
 		"KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"
@@ -484,7 +478,7 @@ static bool is_secret_name(const char *name)
 	return false;
 }
 
-static void read_variables(struct importing *importing, const struct outline_node *map)
+void import_variables(struct importing *importing, const struct outline_node *map)
 {
 	const struct outline *outline = importing->outline;
 	const struct outline_node *value;
@@ -496,12 +490,14 @@ static void read_variables(struct importing *importing, const struct outline_nod
 		value = outline_next(outline, map, node);
 		if (value->kind != OUTLINE_TEXT)
 			continue;
-		if (is_secret_name(node->text))
-			note(importing, node, node->text,
-			     "named like a secret: its value is left out; --env NAME passes it");
+		if (import_is_secret(node->text))
+			import_remark(
+				importing, node, node->text,
+				"named like a secret: its value is left out; --env NAME passes it");
 		else
-			add(importing, IMPORT_SET, node,
-			    arena_format(importing->arena, "%s=%s", node->text, value->text));
+			import_add(
+				importing, IMPORT_SET, node,
+				arena_format(importing->arena, "%s=%s", node->text, value->text));
 	}
 }
 
@@ -514,6 +510,7 @@ int import_read(enum import_from from, const struct outline *outline, struct are
 	} tables[IMPORT_COUNT] = {
 #define ROWS(keys) keys, sizeof(keys) / sizeof((keys)[0])
 		[IMPORT_CLAUDE] = { ROWS(claude_keys) },
+		[IMPORT_CODEX] = { NULL, 0 }, /* import_codex() */
 		[IMPORT_GEMINI] = { ROWS(gemini_keys) },
 		[IMPORT_SRT] = { ROWS(srt_keys) },
 #undef ROWS
@@ -523,12 +520,15 @@ int import_read(enum import_from from, const struct outline *outline, struct are
 
 	if (!outline->count || outline->nodes[0].kind != OUTLINE_MAP)
 		return -EINVAL;
-	read_keys(&importing, outline->nodes, "", tables[from].keys, tables[from].count);
+	if (from == IMPORT_CODEX)
+		import_codex(&importing);
+	else
+		import_keys(&importing, outline->nodes, "", tables[from].keys, tables[from].count);
 	if (from == IMPORT_CLAUDE)
-		read_variables(&importing, outline_find(outline, outline->nodes, "env"));
+		import_variables(&importing, outline_find(outline, outline->nodes, "env"));
 	/* of srt nothing is written that is not listed */
 	if (from == IMPORT_SRT && !importing.writes_workspace)
-		add(&importing, IMPORT_WORKSPACE, outline->nodes, "read-only");
+		import_add(&importing, IMPORT_WORKSPACE, outline->nodes, "read-only");
 	if (arena_failed(arena))
 		return -ENOMEM;
 	*ret_import = import;
@@ -550,6 +550,7 @@ static const struct {
 	[IMPORT_EXEC_DENY] = { "exec", "deny", false },
 	[IMPORT_NET_ALLOW] = { "network", "allow", false },
 	[IMPORT_NET_DENY] = { "network", "deny", false },
+	[IMPORT_PASS] = { "environment", "pass", false },
 	[IMPORT_SET] = { "environment", "set", false },
 };
 
@@ -644,7 +645,9 @@ static void put_slot(const struct import *import, enum import_slot slot, const c
 
 static void put_note(uint32_t line, const char *text, struct buffer *buffer)
 {
-	buffer_format(buffer, "#   line %u: ", line);
+	buffer_text(buffer, "#   ");
+	if (line)
+		buffer_format(buffer, "line %u: ", line);
 	buffer_visible(buffer, text);
 	buffer_text(buffer, "\n");
 }

@@ -1,7 +1,7 @@
 /*
  * Settings of other sandboxes and agents as a policy of ours, as far as they say the same. Pure.
  *
- * The settings come as an outline (policy/outline.h): JSON is YAML for it. What they say and a
+ * The settings come as an outline (policy/outline.h), of TOML or of JSON. What they say and a
  * policy does not is a note, with the line that says so; nothing is dropped in silence, and where
  * the two differ the policy allows less. The result is for a person to look through.
  */
@@ -18,6 +18,7 @@ struct buffer;
 
 enum import_from {
 	IMPORT_CLAUDE, /* settings.json */
+	IMPORT_CODEX,  /* config.toml */
 	IMPORT_GEMINI, /* settings.json */
 	IMPORT_SRT,    /* .srt-settings.json */
 	IMPORT_COUNT,
@@ -33,6 +34,7 @@ enum import_slot {
 	IMPORT_EXEC_DENY,
 	IMPORT_NET_ALLOW,
 	IMPORT_NET_DENY,
+	IMPORT_PASS,
 	IMPORT_SET, /* "NAME=value" */
 	IMPORT_SLOTS,
 };
@@ -48,7 +50,7 @@ struct import_row {
 };
 
 struct import_note {
-	uint32_t line;
+	uint32_t line; /* 0: of no line */
 	const char *text;
 };
 
@@ -59,16 +61,22 @@ struct import {
 	size_t note_count;
 };
 
-/* "claude gemini srt" */
+/* "claude codex gemini srt" */
 const char *import_names(void);
 /* IMPORT_COUNT where there is none of the name. */
 enum import_from import_find(const char *name);
 /* Where it keeps its settings, below the home. */
 const char *import_place(enum import_from from);
 
+/* Whether its settings are TOML; else they are JSON. */
+bool import_is_toml(enum import_from from);
+
 /* -EINVAL where the outline is no map, -ENOMEM. */
 int import_read(enum import_from from, const struct outline *outline, struct arena *arena,
 		struct import *ret_import);
+
+/* A note of the caller's; -E2BIG, -ENOMEM. The text stays the caller's. */
+int import_leave(struct import *import, struct arena *arena, uint32_t line, const char *text);
 
 /*
  * Prints the policy and the notes. ret_lines[i] is the line of row i, 0 of one that is not printed

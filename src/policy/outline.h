@@ -1,10 +1,13 @@
 /*
- * A YAML text as flat nodes: what a policy file says before anybody asks what it means. Pure.
+ * A YAML or TOML text as flat nodes: what a policy file, or settings of others, say before anybody
+ * asks what they mean. Pure.
  *
- * outline_parse() reads the text by libyaml, in bawn-parse alone (main/bawn-parse.c), and writes
- * the nodes as bytes; outline_read() reads those back where they are used, as foreign as the text.
- * Only the plain part of YAML is taken: one document of maps, lists and text. Anchors, aliases,
- * tags, directives, merge keys and keys that are no words are faults, with their place.
+ * outline_parse() reads YAML by libyaml and outline_parse_toml() TOML by tree-sitter, in bawn-parse
+ * alone (main/bawn-parse.c), and write the nodes as bytes; outline_read() reads those back where
+ * they are used, as foreign as the text. Of YAML only the plain part is taken: a document of maps,
+ * lists and text. Anchors, aliases, tags, directives, merge keys and keys that are no words are
+ * faults, with their place. Of TOML all is taken; numbers, booleans and times are texts without
+ * quotes, as they stand.
  */
 #pragma once
 
@@ -20,6 +23,10 @@ struct buffer;
 #define OUTLINE_LIMIT_NODES 65536u
 /* A rule's examples lie at depth 5. */
 #define OUTLINE_LIMIT_DEPTH 16u
+/* Settings in TOML: a parser's tree takes hundreds of times the text. */
+#define OUTLINE_LIMIT_TOML_BYTES (256u * 1024)
+#define OUTLINE_LIMIT_TOML_NODES 16384u
+#define OUTLINE_PARSE_LIMIT_US 2000000u
 /* Of the bytes that come back: each node's numbers, and all text once more. */
 #define OUTLINE_LIMIT_RESULT_BYTES (8u * 1024 * 1024)
 
@@ -55,6 +62,12 @@ struct outline {
  * memory is negative: -ENOMEM.
  */
 int outline_parse(const char *text, size_t length, struct buffer *buffer);
+
+/* The same of a TOML text; where this build has no grammar of it that is the fault. */
+int outline_parse_toml(const char *text, size_t length, struct buffer *buffer);
+
+/* Appends the bytes of an outline: the fault, where it has one, or the nodes. */
+int outline_write(const struct outline *outline, struct buffer *buffer);
 
 /* -EBADMSG for bytes that outline_parse() would not have written, -ENOMEM. */
 int outline_read(const void *bytes, size_t length, struct arena *arena,

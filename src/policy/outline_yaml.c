@@ -5,7 +5,6 @@
 #include "policy/outline.h"
 
 #include "base/buffer.h"
-#include "ipc/codec.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,18 +14,11 @@
 
 #define FAULT_BYTES 160
 
-struct row {
-	enum outline_kind kind;
-	bool is_plain;
-	uint32_t line, column, end;
-	char *text; /* owned */
-};
-
 struct reading {
 	const char *text;
 	size_t length;
 	yaml_parser_t parser;
-	struct row *rows;
+	struct outline_node *rows; /* texts are owned */
 	size_t count, capacity;
 	uint32_t open[OUTLINE_LIMIT_DEPTH];
 	bool wants_key[OUTLINE_LIMIT_DEPTH];
@@ -84,7 +76,7 @@ static bool refuse_syntax(struct reading *reading)
 
 static bool may_grow(struct reading *reading, yaml_mark_t at)
 {
-	struct row *grown;
+	struct outline_node *grown;
 
 	if (reading->count == OUTLINE_LIMIT_NODES)
 		return complain(reading, at, "more than 65536 keys and values");
@@ -116,10 +108,11 @@ static bool take_turn(struct reading *reading, enum outline_kind kind, yaml_mark
 	return true;
 }
 
-static struct row *add_row(struct reading *reading, enum outline_kind kind,
-			   const yaml_char_t *anchor, const yaml_char_t *tag, yaml_mark_t at)
+static struct outline_node *add_row(struct reading *reading, enum outline_kind kind,
+				    const yaml_char_t *anchor, const yaml_char_t *tag,
+				    yaml_mark_t at)
 {
-	struct row *row;
+	struct outline_node *row;
 
 	if (anchor)
 		(void)complain(reading, at,
@@ -129,10 +122,10 @@ static struct row *add_row(struct reading *reading, enum outline_kind kind,
 	if (reading->line || !may_grow(reading, at) || !take_turn(reading, kind, at))
 		return NULL;
 	row = &reading->rows[reading->count++];
-	*row = (struct row){ .kind = kind,
-			     .line = (uint32_t)at.line + 1,
-			     .column = (uint32_t)at.column + 1,
-			     .end = (uint32_t)reading->count };
+	*row = (struct outline_node){ .kind = kind,
+				      .line = (uint32_t)at.line + 1,
+				      .column = (uint32_t)at.column + 1,
+				      .end = (uint32_t)reading->count };
 	return row;
 }
 
@@ -141,8 +134,8 @@ static bool add_text(struct reading *reading, const yaml_event_t *event)
 	const char *value = (const char *)event->data.scalar.value;
 	size_t length = event->data.scalar.length;
 	/* "!" alone only says that it is text */
-	struct row *row = add_row(reading, OUTLINE_TEXT, event->data.scalar.anchor,
-				  event->data.scalar.tag, event->start_mark);
+	struct outline_node *row = add_row(reading, OUTLINE_TEXT, event->data.scalar.anchor,
+					   event->data.scalar.tag, event->start_mark);
 
 	if (!row)
 		return false;
@@ -225,31 +218,21 @@ static void read_events(struct reading *reading)
 			       "an empty file; a policy begins with \"version: 1\"");
 }
 
-static void write_rows(const struct reading *reading, struct buffer *buffer)
+static int write_rows(const struct reading *reading, struct buffer *buffer)
 {
-	size_t count = reading->line ? 0 : reading->count;
+	const struct outline outline = {
+		.nodes = reading->rows,
+		.count = reading->count,
+		.fault = { reading->line, reading->column, reading->fault },
+	};
 
-	codec_put_u32(buffer, reading->line);
-	codec_put_u32(buffer, reading->column);
-	if (reading->line)
-		codec_put_string(buffer, reading->fault);
-	codec_put_u32(buffer, (uint32_t)count);
-	for (size_t i = 0; i < count; i++) {
-		const struct row *row = &reading->rows[i];
-
-		codec_put_u32(buffer, row->kind);
-		codec_put_u32(buffer, row->is_plain);
-		codec_put_u32(buffer, row->line);
-		codec_put_u32(buffer, row->column);
-		codec_put_u32(buffer, row->end);
-		if (row->kind == OUTLINE_TEXT)
-			codec_put_string(buffer, row->text);
-	}
+	return outline_write(&outline, buffer);
 }
 
 int outline_parse(const char *text, size_t length, struct buffer *buffer)
 {
 	struct reading reading = { .text = text, .length = length };
+	int result = -ENOMEM;
 
 	if (length > OUTLINE_LIMIT_BYTES)
 		(void)complain(&reading, (yaml_mark_t){ 0 }, "larger than 1 MiB");
@@ -263,9 +246,9 @@ int outline_parse(const char *text, size_t length, struct buffer *buffer)
 		yaml_parser_delete(&reading.parser);
 	}
 	if (!reading.no_memory)
-		write_rows(&reading, buffer);
+		result = write_rows(&reading, buffer);
 	for (size_t i = 0; i < reading.count; i++)
-		free(reading.rows[i].text);
+		free((void *)(uintptr_t)reading.rows[i].text);
 	free(reading.rows);
-	return reading.no_memory || buffer->failed ? -ENOMEM : 0;
+	return result;
 }

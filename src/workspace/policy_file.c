@@ -148,7 +148,7 @@ static void name_state(const struct stat *status, const char *home,
 /* What root keeps is for all homes; what is dangerous in one is looked at by each start. */
 static const char *home_of(const struct policy_file *file, const char *home)
 {
-	return memchr(file->text, '~', file->length) ? home : NULL;
+	return file->text && memchr(file->text, '~', file->length) ? home : NULL;
 }
 
 /* Of the text and what its paths are filled in with; the file's name is not kept. */
@@ -168,30 +168,29 @@ static void name_document(const struct policy_file *file, const char *home,
 	sha256_hex(digest, name);
 }
 
-static int ask_outline(const struct policy_file *file, struct arena *arena, char **ret_bytes,
-		       size_t *ret_length, struct error *error)
+static int ask_outline(enum parse_kind kind, const char *text, size_t length, struct arena *arena,
+		       char **ret_bytes, size_t *ret_length, struct error *error)
 {
-	static const struct parse_order order = { PARSE_OUTLINE };
-	char *config = arena_allocate(arena, sizeof(order) + file->length);
+	const struct parse_order order = { kind };
+	char *config = arena_allocate(arena, sizeof(order) + length);
 	int CLEANUP_FD config_fd = -1;
 
 	if (!config)
 		return error_errno(error, ENOMEM, "reading the policy");
 	memcpy(config, &order, sizeof(order));
-	memcpy(config + sizeof(order), file->text, file->length);
-	config_fd = role_config(config, sizeof(order) + file->length);
+	memcpy(config + sizeof(order), text, length);
+	config_fd = role_config(config, sizeof(order) + length);
 	if (config_fd < 0)
 		return error_errno(error, config_fd, "reading the policy");
 	return parse_ask(config_fd, PARSE_OUTLINE_RESULT, OUTLINE_LIMIT_RESULT_BYTES, arena,
 			 ret_bytes, ret_length, error);
 }
 
-int policy_outline(const char *text, size_t length, struct arena *arena,
+int policy_outline(enum parse_kind kind, const char *text, size_t length, struct arena *arena,
 		   struct outline *ret_outline, struct error *error)
 {
-	const struct policy_file file = { .text = text, .length = length };
 	char *bytes;
-	int result = ask_outline(&file, arena, &bytes, &length, error);
+	int result = ask_outline(kind, text, length, arena, &bytes, &length, error);
 
 	if (result < 0)
 		return result;
@@ -205,7 +204,8 @@ static int read_document(const struct caller *host, const char *name, struct are
 {
 	const struct document_facts facts = { .file = name, .home = host->home };
 	struct outline outline;
-	int result = policy_outline(file->text, file->length, arena, &outline, error);
+	int result =
+		policy_outline(PARSE_OUTLINE, file->text, file->length, arena, &outline, error);
 
 	if (result < 0)
 		return error_context(error, "reading the policy");
@@ -287,7 +287,7 @@ int policy_file_load(const struct caller *host, const char *path, int state_fd, 
 		     struct error *error)
 {
 	struct policy_file file = { 0 };
-	struct stat status;
+	struct stat status = { 0 };
 	int CLEANUP_FD fd = open_file(host, path, arena, &file, &status, error);
 	int result = fd;
 

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "ipc/parse.h"
 #include "policy/document.h"
 
 struct arena;
@@ -60,8 +61,11 @@ int policy_stack_make(const struct caller *host, const struct policy_file *file,
 		      int state_fd, struct arena *arena, struct policy_stack *ret_stack,
 		      struct error *error);
 
-/* The outline of any text of YAML or JSON, by the role; a fault of it stands in the outline. */
-int policy_outline(const char *text, size_t length, struct arena *arena,
+/*
+ * The outline of any text of YAML or JSON (PARSE_OUTLINE) or of TOML (PARSE_TOML), by the role; a
+ * fault of it stands in the outline.
+ */
+int policy_outline(enum parse_kind kind, const char *text, size_t length, struct arena *arena,
 		   struct outline *ret_outline, struct error *error);
 
 /* A built-in one; -EINVAL where there is none of the name. */
