@@ -121,6 +121,37 @@ static bool is_blank(const struct shell_walk *walk, size_t from, size_t to, bool
 	return true;
 }
 
+static bool is_operator(char c)
+{
+	return strchr(";&|<>()", c) != NULL && c;
+}
+
+/*
+ * A line that goes on without a blank: to the parser that ends a word, to a shell it is nothing, so
+ * "w\" and "c" are "wc", and "&\" and "&" are "&&". Where a word meets an operator they stay two,
+ * but for what would be "2>" and "$(".
+ */
+static bool is_joined(const struct shell_walk *walk, size_t from, size_t to)
+{
+	const char *text = walk->tree->text;
+	char left, right;
+
+	if (!from || to >= walk->tree->length || memchr(text + from, ' ', to - from) ||
+	    memchr(text + from, '\t', to - from))
+		return false;
+	/* a newline that ends a line does end what is before it */
+	for (size_t i = from; i < to; i++)
+		if (text[i] == '\n' && (i == from || text[i - 1] != '\\'))
+			return false;
+	left = text[from - 1];
+	right = text[to];
+	if (strchr(" \t\n", left) || strchr(" \t\n", right))
+		return false;
+	if (is_operator(left) == is_operator(right))
+		return true;
+	return right == '(' || ((right == '<' || right == '>') && isdigit((unsigned char)left));
+}
+
 /* Within these a line may not end between two children. */
 static bool is_one_line(uint32_t kind)
 {
@@ -149,6 +180,8 @@ static void check_gap(struct shell_walk *walk, uint32_t node, size_t from, size_
 		shell_wrong(walk, node, "a word with a gap");
 	else if (!is_blank(walk, from, to, !is_one_line(kind)))
 		shell_wrong(walk, node, "text that the parser left out");
+	else if (kind != SHELL_STRING && is_joined(walk, from, to))
+		shell_wrong(walk, node, "a word that goes on in the next line");
 }
 
 static void check_gaps(struct shell_walk *walk, uint32_t node)
