@@ -209,6 +209,12 @@ BAD = {
     "commands": b"ls;" * 5000, "one too many": b"ls " + b"a" * (LIMIT_BYTES - 2),
     "1 MB": b"ls " + b"a " * 500000, "ifs": b"if " * 9000, "here-documents": b"<<a" * 9000,
     "expansions": b"${a:-" * 9000, "operators": b"&&||;;|&" * 8000, "errors": b")(" * 30000,
+    "ten thousand quotes": b"echo " + b'"$(' * 10000 + b"ls" + b')"' * 10000,
+    "ten thousand brackets": b"(" * 10000 + b"ls" + b")" * 10000,
+    "quotes in quotes": b"sh -c " + b"'\"" * 10000,
+    "escaped": b"sh -c \"" + b"\\\"" * 10000 + b"\"",
+    "NUL at the end": b"ls\0", "NULs": b"\0" * 60000, "UTF-8 cut short": b"ls \xe2\x82",
+    "overlong": b"ls \xc0\xaf", "surrogate": b"ls \xed\xa0\x80",
     "arithmetic": b"echo $((" + b"(" * 9000, "backslashes": b"\\" * LIMIT_BYTES,
 }
 
@@ -224,6 +230,43 @@ def test_a_hundred_megabytes_are_not_read(work):
         file.truncate(100 << 20)
     assert verdict("--shell-file", "large", cwd=work) == "ask"
     assert verdict("--shell-file", "/dev/zero", cwd=work) == "ask"
+
+
+def fed(work, argv, feed, megabytes):
+    """Status, output, errors and seconds of processor time, with so much memory and no more."""
+    command = ["/usr/bin/prlimit", f"--as={megabytes << 20}", "--", BAWN, "policy", "decide",
+               "--shell-file", argv]
+    with subprocess.Popen(command, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as child:
+        try:
+            for part in feed:
+                child.stdin.write(part)
+            child.stdin.close()
+        except BrokenPipeError:
+            pass
+        out, error = child.stdout.read(), child.stderr.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    return child.returncode, out, error, usage.ru_utime + usage.ru_stime
+
+
+@pytest.mark.parametrize("megabytes", [1, 100])
+@pytest.mark.parametrize("byte", [b"a", b"'", b"(", b"\0", b"\xff", b"\n"])
+def test_what_is_too_long_costs_nothing(work, megabytes, byte):
+    """Real bytes, through a pipe and from a file: one line, and no more memory than for a word."""
+    (work / "large").write_bytes(byte * (megabytes << 20))
+    for argv, feed in (("-", (byte * (1 << 20) for _ in range(megabytes))), ("large", ())):
+        status, out, error, seconds = fed(work, argv, feed, 16)
+        assert status == 1 and not error and b"too long to be parsed" in out, (argv, out, error)
+        assert seconds < 1, (argv, seconds)
+
+
+@pytest.mark.parametrize("name", ["ten thousand quotes", "ten thousand brackets", "here-documents",
+                                  "operators", "ifs", "arithmetic"])
+def test_what_is_nested_costs_little(work, name):
+    status, out, error, seconds = fed(work, "-", [BAD[name]], 160)
+    assert status == 1 and out and not error, (out, error)
+    assert seconds < 4, seconds
 
 
 def test_a_text_at_the_limit_is_read(work):

@@ -371,6 +371,54 @@ def test_a_file_that_changed_is_read_again(place, policy):
     assert "limits.pids: 204" in show()
 
 
+def test_what_is_kept_is_hostile(place, policy):
+    """Attack: other bytes, and other things than files, under both names of what is kept."""
+    path = policy("limits: {pids: 201}\n")
+    folder = place.state / "documents"
+    show = lambda: bawn(place, "policy show", "--effective", path)
+    settle(path)
+    assert "limits.pids: 201" in show().stdout
+    names = list(kept_of(place))
+    good = (folder / names[0]).read_bytes()
+    assert len(names) == 2 and len(good) > 100
+    huge = good[:8] + b"\xff" * 16 + good[24:]
+    swapped = bytearray(good)
+    swapped[24:] = good[:23:-1]
+
+    def plant(kind, at):
+        if kind == "fifo":
+            os.mkfifo(at)
+        elif kind == "folder":
+            at.mkdir()
+        elif kind == "endless":
+            at.symlink_to("/dev/zero")
+        elif kind == "sparse":
+            with open(at, "wb") as file:
+                file.write(good[:24])
+                file.truncate(1 << 30)
+        else:
+            at.write_bytes(kind)
+            if kind == good:
+                at.chmod(0o666)
+
+    for kind in ("fifo", "folder", "endless", "sparse", b"", good[:20], good[:-1], good + b"\0",
+                 huge, bytes(swapped), b"\xff" * 5000, good):
+        for name in names:
+            subprocess.run(["rm", "-rf", folder / name], check=True)
+            plant(kind, folder / name)
+        begun = time.monotonic()
+        ran = show()
+        assert ran.returncode == 0 and "limits.pids: 201" in ran.stdout and not ran.stderr, \
+            (kind, ran)
+        assert time.monotonic() - begun < 10, kind
+    # each byte another one: whatever is made of it, nothing dies of it
+    for at in range(0, len(good), max(1, len(good) // 60)):
+        for name in names:
+            subprocess.run(["rm", "-rf", folder / name], check=True)
+            (folder / name).write_bytes(good[:at] + bytes([good[at] ^ 0x81]) + good[at + 1:])
+        assert show().returncode in (0, 1, 125), at
+
+
 def test_homes_of_a_kept_file(place, policy):
     """What "~" stands for is the caller's: what is kept for one home is not believed in another."""
     path = policy("filesystem: {hide: [~/data]}\n")
