@@ -34,7 +34,8 @@ const char *path_presence_word(enum path_presence presence)
 	return words[presence];
 }
 
-const char *path_process_link(const char *path, const char *cwd)
+/* What stands behind "/proc/PID", or behind that of a thread; NULL: the path is none of these. */
+static const char *below_process(const char *path)
 {
 	static const char proc[] = "/proc/", task[] = "/task/";
 	const char *name = path + sizeof(proc) - 1;
@@ -47,9 +48,28 @@ const char *path_process_link(const char *path, const char *cwd)
 		name += sizeof(task) - 1;
 		name += strcspn(name, "/");
 	}
-	if (strcmp(name, "/root") == 0)
+	return name;
+}
+
+const char *path_process_link(const char *path, const char *cwd)
+{
+	const char *name = below_process(path);
+
+	if (name && strcmp(name, "/root") == 0)
 		return "/";
-	return strcmp(name, "/cwd") == 0 ? cwd : NULL;
+	return name && strcmp(name, "/cwd") == 0 ? cwd : NULL;
+}
+
+/* Links to what a process has open, has mapped, or is: no policy says where they lead. */
+static bool is_link_of_its_own(const char *path)
+{
+	static const char *const folders[] = { "/fd/", "/map_files/", "/ns/" };
+	const char *name = below_process(path);
+
+	for (size_t i = 0; name && i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (strncmp(name, folders[i], strlen(folders[i])) == 0)
+			return true;
+	return name && strcmp(name, "/exe") == 0;
 }
 
 static const char *kind_of(mode_t mode)
@@ -194,6 +214,11 @@ static int look_here(struct walk *walk, struct error *error)
 
 	if (link)
 		return follow(walk, link, error) < 0 ? error->code : 1;
+	if (is_link_of_its_own(found->path))
+		return refuse(walk, -EINVAL,
+			      "it leads to what a process has open or is, which no policy says; "
+			      "ask for the path of that",
+			      error);
 	found->access = access_find(policy, &walk->effective->plan, found->path);
 	found->reads = access_reads(found->access.way);
 	found->writes = access_writes(found->access.way);

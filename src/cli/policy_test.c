@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -19,6 +20,11 @@
 
 #include <errno.h>
 #include <string.h>
+
+/* Thousands take a second; a text can be made so that each takes its parser's whole time. */
+#define POLICY_TEST_LIMIT_S 10u
+
+#define NS_PER_S UINT64_C(1000000000)
 
 enum { OPTION_JSON, OPTION_WORKSPACE, OPTION_STATE_DIR };
 
@@ -38,6 +44,7 @@ struct testing {
 	struct json out;
 	struct buffer text;
 	size_t held, failed;
+	uint64_t deadline_ns; /* of all, by the monotonic clock */
 };
 
 /* One example, and what became of it. */
@@ -125,9 +132,9 @@ static int try_path(const struct effective *effective, struct arena *arena, stru
 	return 0;
 }
 
-/* What cannot be asked about (a host that is none) holds for nothing. */
-static void try_it(const struct effective *effective, struct parser *parser, struct arena *arena,
-		   struct tried *tried)
+/* What cannot be asked about (a host that is none) holds for nothing, and what nobody tried. */
+static void try_it(const struct testing *testing, const struct effective *effective,
+		   struct parser *parser, struct arena *arena, struct tried *tried)
 {
 	const struct document_statement *test = tried->test;
 	struct error error = ERROR_NONE;
@@ -135,7 +142,9 @@ static void try_it(const struct effective *effective, struct parser *parser, str
 
 	tried->rule_wanted = document_detail(test, "rule");
 	tried->rule = rule_builtin(RULE_RUN_ALLOWED);
-	if (document_detail(test, "path"))
+	if (clock_monotonic_ns() > testing->deadline_ns)
+		tried->reason = "not tried: the time for all examples together is used up";
+	else if (document_detail(test, "path"))
 		result = try_path(effective, arena, tried, &error);
 	else if (document_detail(test, "host") || document_detail(test, "url"))
 		result = try_host(effective, arena, tried, &error);
@@ -234,7 +243,7 @@ static size_t try_all(struct testing *testing, const struct effective *effective
 			if (document->statements[j].key != DOCUMENT_TESTS)
 				continue;
 			count++;
-			try_it(effective, &parser, &arena, &tried);
+			try_it(testing, effective, &parser, &arena, &tried);
 			testing->held += tried.holds;
 			testing->failed += !tried.holds;
 			if (testing->json)
@@ -280,7 +289,8 @@ static int test_policy(struct testing *testing, const char *word)
 
 static int test_verb(int argc, char **argv)
 {
-	struct testing testing = { 0 };
+	struct testing testing = { .deadline_ns =
+					   clock_monotonic_ns() + POLICY_TEST_LIMIT_S * NS_PER_S };
 	struct error error = ERROR_NONE;
 	int first, status = 0;
 

@@ -186,6 +186,14 @@ def test_a_path_names_rule_and_links(place):
     for wrong in ("", "x" * 5000):
         assert verb(place, "--path", wrong).returncode == 2
     assert verb(place, "--path", "x", "--host", "a:1").returncode == 2
+    # where these lead is a process's to say
+    for own in ("/proc/self/fd/1", "/proc/1/fd/3/x", "/proc/self/exe", "/dev/stdout", "/dev/fd/9",
+                "/proc/thread-self/fd/0", "/proc/self/task/1/fd/2", "/proc/self/ns/net",
+                "/proc/self/map_files/0-1"):
+        ran = verb(place, "--path", own)
+        assert ran.returncode == 2 and not ran.stdout, (own, ran)
+        assert "no policy says" in ran.stderr and ran.stderr.count("\n") == 1, (own, ran)
+    assert verb(place, "--path", "/proc/self/fd").returncode == 0
 
 
 def test_variables_that_are_not_passed_are_named(place):

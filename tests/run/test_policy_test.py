@@ -1,6 +1,9 @@
 """bawn policy test: the examples in policies, held against what a start would decide."""
 import json
+import shutil
 import subprocess
+import time
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -126,3 +129,22 @@ def test_preset_that_the_file_goes_on_from(place, verdict, status):
     path = write(place, "version: 1\npreset: review\ntests:\n"
                         f"  - {{path: x, access: write, verdict: {verdict}}}\n")
     assert run(place, path).returncode == status
+
+
+def test_examples_that_take_too_long(place, tmp_path):
+    """Attack: texts that hold their parser up. What is behind the limit holds for nothing."""
+    path = write(place, "version: 1\napprovals: {ask: [external-writes]}\ntests:\n" +
+                 "".join(f"  - {{command: hang {i}, verdict: ask}}\n" for i in range(4)) +
+                 "  - {argv: [ls], verdict: allow}\n")
+    # what the file says is kept, so that the parser that hangs has the texts of shells alone
+    assert "of 5 tests hold" in run(place, path).stdout
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    shutil.copy(BAWN, programs / "bawn")
+    shutil.copy(Path(BAWN).with_name("bawn-lying-parse"), programs / "bawn-parse")
+    begun = time.monotonic()
+    ran = subprocess.run([programs / "bawn", "policy", "test", *place.options, str(path)],
+                         capture_output=True, text=True, cwd=place.work, timeout=60, check=False)
+    assert 5 < time.monotonic() - begun < 20, ran
+    assert ran.returncode == 1 and ran.stdout.count("not tried: the time for all") == 4, ran
+    assert "1 of 5 tests hold" in ran.stdout, ran
