@@ -609,7 +609,12 @@ static int protect_settings(struct finder *finder, int fd, const char *name)
 	struct stat status;
 	const char *path;
 
-	if (fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(status.st_mode))
+	if (fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	/* the link stays, and so does what it leads to */
+	if (S_ISLNK(status.st_mode))
+		return git_look_way(&finder->look, finder->look.policy->workspace, name);
+	if (!S_ISDIR(status.st_mode))
 		return 0;
 	path = arena_format(finder->look.arena, "%s/%s", finder->look.policy->workspace, name);
 	return path ? git_look_protect(&finder->look, path, &status) : no_memory(finder);
@@ -627,11 +632,11 @@ static int take_repository(struct finder *finder, int fd, const char *name)
 	return below < 0 ? 0 : take_place(finder, path, below, false);
 }
 
-/* A directory right below: a repository, settings, or both. */
-static int take_name(struct finder *finder, int fd, const char *name)
+/* A directory right below, or a link to one: a repository, settings, or both. */
+static int take_name(struct finder *finder, int fd, const char *name, int type)
 {
 	bool is_exact;
-	int result = may_be_one(fd, name) ? take_repository(finder, fd, name) : 0;
+	int result = type != DT_LNK && may_be_one(fd, name) ? take_repository(finder, fd, name) : 0;
 
 	if (result == 0 && is_settings(sweep_name_find(SWEEP_IN_TREE, name, &is_exact)))
 		result = protect_settings(finder, fd, name);
@@ -648,9 +653,10 @@ static int take_below(struct finder *finder, int fd)
 	(void)directory_open(&directory, fd, ".", 0);
 	while (result == 0 && count++ < GIT_FIND_LIMIT_ENTRIES &&
 	       (name = directory_next(&directory)))
-		if ((directory.type == DT_DIR || directory.type == DT_UNKNOWN) &&
+		if ((directory.type == DT_DIR || directory.type == DT_LNK ||
+		     directory.type == DT_UNKNOWN) &&
 		    strcmp(name, ".git") != 0)
-			result = take_name(finder, fd, name);
+			result = take_name(finder, fd, name, directory.type);
 	/* those whose name says it are found among any number */
 	for (size_t i = 0; name && result == 0 && sweep_name_row(i); i++)
 		if (sweep_name_row(i)->places & SWEEP_IN_TREE && is_settings(sweep_name_row(i)))

@@ -141,6 +141,14 @@ static int protect_way(struct git_look *look, const char *from, const char *text
 	return result < 0 ? result : git_look_protect(look, ret_way->real, ret_status);
 }
 
+int git_look_way(struct git_look *look, const char *from, const char *text)
+{
+	struct git_way way;
+	struct stat status;
+
+	return protect_way(look, from, text, &way, &status);
+}
+
 /* A hook that is a link runs what that leads to. */
 static int check_hook(struct git_look *look, int fd, const char *directory, const char *name)
 {

@@ -43,6 +43,9 @@ struct git_look {
 int git_look_protect(struct git_look *look, const char *path, const struct stat *status);
 
 /* The same for what a text names, relative to a clean directory, and for all links on the way. */
+int git_look_way(struct git_look *look, const char *from, const char *text);
+
+/* The same where the text names a directory of hooks, for what each of those leads to, too. */
 int git_look_target(struct git_look *look, const char *from, const char *text);
 
 /*

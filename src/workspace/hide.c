@@ -100,8 +100,8 @@ static int add_row(struct request *request, struct view_path row)
 }
 
 /*
- * Adds an existing object. A file in a tree that is written in place is covered by a mount on
- * its name; with a second hard link it could be read or changed by that other name.
+ * Adds an existing object. A file is hidden by its name, in whatever tree: with a second hard link
+ * it could be read by that other name, and changed by it in a tree that is written in place.
  */
 static int add_object(struct request *request, const struct view_path *shown, const char *source,
 		      const char *target, const struct stat *status)
@@ -113,8 +113,8 @@ static int add_object(struct request *request, const struct view_path *shown, co
 				 .kind = S_ISDIR(status->st_mode) ? PATH_KIND_DIRECTORY :
 								    PATH_KIND_FILE };
 
-	if (shown && shown->class == PATH_WRITE && !S_ISDIR(status->st_mode) &&
-	    status->st_nlink > 1)
+	if (shown && (shown->class == PATH_WRITE || request->class == PATH_HIDE) &&
+	    !S_ISDIR(status->st_mode) && status->st_nlink > 1)
 		return error_set(request->error, EMLINK,
 				 "cannot %s %s: it has %lu hard links and stays reachable by the "
 				 "others; replace it by a copy of its own",

@@ -34,8 +34,8 @@ struct policy;
  *
  * A link is hidden together with what it leads to. A name that does not exist is hidden all the
  * same (PATH_KIND_MISSING), and cannot be protected: -ENOENT, also for a glob without a match.
- * -EMLINK for a file with several hard links in a writable tree, -EINVAL for a malformed argument
- * and for the workspace or a path above it.
+ * -EMLINK for a file with several hard links, but for one to be protected that is not written in
+ * place; -EINVAL for a malformed argument and for the workspace or a path above it.
  */
 int hide_view(enum path_class class, const char *argument, uint32_t rule, struct arena *arena,
 	      struct policy *policy, struct error *error);

@@ -112,7 +112,7 @@ static int put_most(struct stage_writer *writer, struct stage_applied *applied)
 		result = item->kind == STAGE_MODE ? stage_writer_set_mode(writer, item) :
 						    stage_writer_put(writer, item);
 		if (item->outcome == STAGE_APPLIED)
-			stage_prune(writer->kept, item, writer->parent);
+			stage_prune(writer, item);
 	}
 	return result;
 }
@@ -129,7 +129,7 @@ static int remove_all(struct stage_writer *writer, struct stage_applied *applied
 			continue;
 		result = stage_writer_remove(writer, item);
 		if (item->outcome == STAGE_APPLIED)
-			stage_prune(writer->kept, item, writer->parent);
+			stage_prune(writer, item);
 	}
 	return result;
 }
@@ -146,7 +146,7 @@ static int put_in_place_of_directories(struct stage_writer *writer, struct stage
 			continue;
 		result = stage_writer_put(writer, item);
 		if (item->outcome == STAGE_APPLIED)
-			stage_prune(writer->kept, item, writer->parent);
+			stage_prune(writer, item);
 	}
 	return result;
 }

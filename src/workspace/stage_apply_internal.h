@@ -123,6 +123,8 @@ struct stage_writer {
 	int temporary_fd; /* the directory of its own; -1: not yet */
 	int pending_fd;	  /* the journal */
 	char *parent;	  /* STAGE_LIMIT_PATH_BYTES */
+	char *opened;	  /* the same: where stage_prune() was last */
+	bool has_opened;
 	struct stage_undo_log log;
 };
 
@@ -154,7 +156,10 @@ int stage_writer_undo(struct stage_writer *writer, const struct stage_step *step
 int stage_writer_fail(struct stage_item *item, int code);
 
 /* Takes what was applied out of the stage; what cannot go is the host's already. */
-void stage_prune(const struct stage_kept *kept, const struct stage_item *item, char *parent);
+void stage_prune(struct stage_writer *writer, const struct stage_item *item);
+
+/* How long the way of two paths of directories is that they have in common, in whole names. */
+size_t stage_common_length(const char *left, const char *right, size_t right_length);
 
 /* The directory of a path, opened beneath the root; the path's last name. */
 int stage_open_parent(int root_fd, const char *path, char *parent, const char **ret_name);

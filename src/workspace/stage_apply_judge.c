@@ -104,7 +104,7 @@ static size_t unit_by_start(const struct judge *judge, const struct stage_change
 	for (size_t i = 0; i < about->obeyed_count; i++) {
 		const char *obeyed = about->obeyed[i];
 
-		*ret_what = "git runs or obeys it here";
+		*ret_what = "the host's tools run or obey it here";
 		if (stage_is_under(change->path, obeyed))
 			return strlen(obeyed);
 		/* what leads to it; a new directory may, as what is in it is looked at by itself */
@@ -139,8 +139,7 @@ static bool is_git_directory(const struct judge *judge, const char *directory, b
 	return has[0] && ((has[1] && has[2]) || has[3]);
 }
 
-/* Of two paths of directories, in whole names. */
-static size_t common_length(const char *left, const char *right, size_t right_length)
+size_t stage_common_length(const char *left, const char *right, size_t right_length)
 {
 	size_t length = 0, at = 0;
 
@@ -158,7 +157,7 @@ static size_t common_length(const char *left, const char *right, size_t right_le
  */
 static void look_for_repository(struct judge *judge, const char *path, size_t parent_length)
 {
-	size_t common = common_length(judge->looked, path, parent_length);
+	size_t common = stage_common_length(judge->looked, path, parent_length);
 
 	memcpy(judge->looked + common, path + common, parent_length - common);
 	judge->looked[parent_length] = '\0';

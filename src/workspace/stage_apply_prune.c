@@ -59,10 +59,19 @@ static int open_up(int upper_fd, int lower_fd)
 	return result;
 }
 
-/* Every directory on the way, from the top. */
-static int open_up_way(const struct stage_kept *kept, char *way)
+/*
+ * Every directory on the way, from the top. None of the way before is opaque any more, so that
+ * those which are on both are not looked at again: the cost of a deep tree would grow with its
+ * depth cubed.
+ */
+static int open_up_way(struct stage_writer *writer, char *way)
 {
-	for (size_t at = 0;; at++) {
+	const struct stage_kept *kept = writer->kept;
+	size_t length = strlen(way), at = 0;
+
+	if (writer->has_opened)
+		at = stage_common_length(writer->opened, way, length) + 1;
+	for (; at <= length; at++) {
 		int CLEANUP_FD upper = -1, CLEANUP_FD lower = -1;
 		char saved = way[at];
 		int result = 0;
@@ -82,19 +91,22 @@ static int open_up_way(const struct stage_kept *kept, char *way)
 			return upper;
 		if (result < 0)
 			return result;
-		if (saved == '\0')
-			return 0;
 	}
+	memcpy(writer->opened, way, length + 1);
+	writer->has_opened = true;
+	return 0;
 }
 
-void stage_prune(const struct stage_kept *kept, const struct stage_item *item, char *parent)
+void stage_prune(struct stage_writer *writer, const struct stage_item *item)
 {
 	struct stage_object object;
 	const char *name;
-	int CLEANUP_FD fd = stage_open_parent(kept->upper_fd, item->path, parent, &name);
+	int CLEANUP_FD fd =
+		stage_open_parent(writer->kept->upper_fd, item->path, writer->parent, &name);
 
 	/* nothing of it is there where a directory above hides all */
-	if (fd < 0 || open_up_way(kept, parent) < 0 || stage_object_at(fd, name, &object) < 0)
+	if (fd < 0 || open_up_way(writer, writer->parent) < 0 ||
+	    stage_object_at(fd, name, &object) < 0)
 		return;
 	/* directories stay: they say nothing by themselves */
 	if (object.side.type != STAGE_NONE && object.side.type != STAGE_DIRECTORY)

@@ -34,7 +34,8 @@ int stage_writer_begin(struct stage_writer *writer, const struct stage_kept *kep
 	*writer = STAGE_WRITER_NONE;
 	writer->kept = kept;
 	writer->parent = malloc(STAGE_LIMIT_PATH_BYTES);
-	if (!writer->parent)
+	writer->opened = malloc(STAGE_LIMIT_PATH_BYTES);
+	if (!writer->parent || !writer->opened)
 		return error_errno(error, ENOMEM, "applying a stage");
 	writer->pending_fd = stage_pending_open(kept->fd);
 	if (writer->pending_fd < 0)
@@ -67,7 +68,8 @@ int stage_writer_end(struct stage_writer *writer)
 	fd_close(&writer->temporary_fd);
 	fd_close(&writer->pending_fd);
 	free(writer->parent);
-	writer->parent = NULL;
+	free(writer->opened);
+	writer->parent = writer->opened = NULL;
 	return result;
 }
 

@@ -266,15 +266,18 @@ PENDING = {
             "bawn's own; it comes with container images",
     "HB08": "no privileged helper is there to be asked; a task is joined by a socket in its "
             "owner's own directory, which asks the kernel who calls (tests/unit/test_control.c)",
+    "HK01": "bawn unpacks no layer of an image; it comes with container images",
+    "HK02": "bawn unpacks no layer of an image; it comes with container images",
+    "HK03": "bawn unpacks no layer of an image; it comes with container images",
 }
 
 PARTLY = {
-    "HC04": "the host's side that reads a workspace is so far the search for its root and the "
-            "globs; diff, apply and artifacts come with the workspace's commit engine",
     "HC05": "a hidden or protected directory is not searched for files with a second hard link "
             "elsewhere in the workspace; a file named by itself is",
     "HC09": "directories that fold case are few; each spelling is taken for the name in "
             "every directory",
+    "HD10": "in a layer the directories that lead to a hidden name are listed inside, also where "
+            "the host has none; git sees nothing of them, and they do not come",
     "HF02": "what a host's process listens on inside of the workspace can be reached unless it is "
             "hidden",
     "HF09": "differences by content come with the workspace's diff",

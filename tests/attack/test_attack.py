@@ -29,6 +29,9 @@ IS_ROOT = os.geteuid() == 0
 SOAK = os.environ.get("BAWN_SOAK") == "1"
 RACE_S = 10 if SOAK else 1.5
 LIMIT_S = 30
+# how a task's workspace is written: in place, in a layer that is kept, in one that goes
+MODES = {"direct": [], "staged": ["--stage"], "ephemeral": ["--ephemeral"]}
+in_each_mode = pytest.mark.parametrize("mode", MODES)
 rows = []
 
 
@@ -575,7 +578,8 @@ def test_HB09_identity(world):
          "user namespace")
 
 
-def test_HC04_links_out_of_the_workspace(world):
+@in_each_mode
+def test_HC04_links_out_of_the_workspace(world, mode):
     """What bawn itself reads of the workspace follows no link out of it."""
     trap = world.ws / "trap"
     trap.symlink_to(world.out)
@@ -583,18 +587,20 @@ def test_HC04_links_out_of_the_workspace(world):
     try:
         for flag in ("--hide", "--protect"):
             status, out, err = bawn(world, "/bin/cat", world.ws / "plain",
-                                    options=[flag, f"{world.ws}/**/key"])
-            case("HC04", f"{flag} **/key with a link to outside", "inside" in out,
+                                    options=[*MODES[mode], flag, f"{world.ws}/**/key"])
+            case("HC04", f"{mode}: {flag} **/key with a link to outside", "inside" in out,
                  (status, out, err))
         status, out, err = bawn(world, "/bin/sh", "-c", "cat trap/secret loop",
-                                options=["--hide", f"{world.ws}/**/key"])
-        case("HC04", "a link to outside, from inside", "outside" not in out, err, "mount view")
+                                options=[*MODES[mode], "--hide", f"{world.ws}/**/key"])
+        case("HC04", f"{mode}: a link to outside, from inside", "outside" not in out, err,
+             "mount view")
     finally:
         trap.unlink()
         (world.ws / "loop").unlink()
 
 
-def test_HC04_git_link(world):
+@in_each_mode
+def test_HC04_git_link(world, mode):
     """A .git that leads elsewhere does not widen what is shown."""
     link_ws = world.top / "link-ws"
     link_ws.mkdir()
@@ -603,16 +609,18 @@ def test_HC04_git_link(world):
         for make in (lambda: git.symlink_to(world.out),
                      lambda: git.write_text(f"gitdir: {world.out}\n")):
             make()
-            status, out, err = execute([BAWN, "run", "--state-dir", world.state, "--", "/bin/cat",
-                                        world.out / "secret"], link_ws)
-            case("HC04", ".git leads outside", "outside" not in out, (out, err), "mount view")
+            status, out, err = execute([BAWN, "run", "--state-dir", world.state, *MODES[mode], "--",
+                                        "/bin/cat", world.out / "secret"], link_ws)
+            case("HC04", f"{mode}: .git leads outside", "outside" not in out, (out, err),
+                 "mount view")
             git.unlink()
     finally:
         git.unlink(missing_ok=True)
         link_ws.rmdir()
 
 
-def test_HC04_evil_trees(world):
+@in_each_mode
+def test_HC04_evil_trees(world, mode):
     """FIFOs where files are expected, deep trees and evil names neither hang nor fool the start."""
     evil = world.top / "evil-ws"
     evil.mkdir()
@@ -632,10 +640,10 @@ def test_HC04_evil_trees(world):
                         ["--cwd", f"{evil}/fifo"], ["--read", f"{evil}/fifo"]):
             begin = time.monotonic()
             status, out, err = execute(
-                [BAWN, "run", "--state-dir", world.state, "--workspace", evil, *options, "--",
-                 "/bin/cat", "key"], evil)
+                [BAWN, "run", "--state-dir", world.state, "--workspace", evil, *MODES[mode],
+                 *options, "--", "/bin/cat", "key"], evil)
             took = time.monotonic() - begin
-            case("HC04", f"an evil tree, {' '.join(options)}".replace(str(evil), "WS"),
+            case("HC04", f"{mode}: an evil tree, {' '.join(options)}".replace(str(evil), "WS"),
                  took < 10 and "\033" not in err and not ("x" in out and "key" in str(options)) and
                  (status == 125 or options[:1] in ([], ["--protect"], ["--hide"])),
                  f"status {status}, {took:.1f} s, {err[:120]!r}")
@@ -644,21 +652,24 @@ def test_HC04_evil_trees(world):
         subprocess.run(["rm", "-rf", evil], check=True, timeout=60)
 
 
-def test_HC05_hard_links_that_were_there(world):
-    """A second name of a hidden or protected file is refused at the start."""
+@in_each_mode
+def test_HC05_hard_links_that_were_there(world, mode):
+    """A second name is refused at the start, but where it is another file once it is written."""
     other = world.ws / "second"
     os.link(world.ws / "hidden" / "key", other)
     try:
         for flag in ("--hide", "--protect"):
             status, out, err = bawn(world, "/bin/cat", other,
-                                    options=[flag, world.ws / "hidden" / "key"])
-            case("HC05", f"{flag} FILE that has a second hard link", status == 125 and not out, err,
+                                    options=[*MODES[mode], flag, world.ws / "hidden" / "key"])
+            case("HC05", f"{mode}: {flag} FILE that has a second hard link",
+                 (status == 125 and not out) or (mode != "direct" and flag == "--protect"), err,
                  "hide, protect")
     finally:
         other.unlink()
 
 
-def test_HC10_race_of_the_start(world):
+@in_each_mode
+def test_HC10_race_of_the_start(world, mode):
     """Directories of the workspace and links to outside change places while boxes start."""
     stop, hits, starts = threading.Event(), [], 0
     real, link = world.ws / "race", world.ws / "race.link"
@@ -681,7 +692,8 @@ def test_HC10_race_of_the_start(world):
             options = choices[starts % len(choices)]
             status, out, err = bawn(world, "/bin/sh", "-c",
                                     f"cat {world.out}/secret; ls -i {world.out}; "
-                                    f"echo changed > {world.out}/secret", options=options)
+                                    f"echo changed > {world.out}/secret",
+                                    options=[*MODES[mode], *options])
             starts += 1
             if "outside" in out:
                 hits.append((options, out))
@@ -693,10 +705,11 @@ def test_HC10_race_of_the_start(world):
         thread.join()
         for path in (real, link):
             shutil.rmtree(path) if not path.is_symlink() else path.unlink()
-    case("HC10", f"{starts} starts in a race", not hits and starts > 3, hits or "0 hits")
+    case("HC10", f"{mode}: {starts} starts in a race", not hits and starts > 3, hits or "0 hits")
 
 
-def test_HC10_race_inside(world):
+@in_each_mode
+def test_HC10_race_inside(world, mode):
     """The task itself exchanges names and links; the view leads nowhere else."""
     script = ("import os, sys, time, ctypes\n"
               "libc = ctypes.CDLL(None)\n"
@@ -719,8 +732,8 @@ def test_HC10_race_inside(world):
               "    for n in ('r', 'l'):\n"
               "        os.unlink(n) if os.path.islink(n) else os.rmdir(n)\n"
               "    print('hits', hits)\n")
-    status, out, err = bawn(world, "/usr/bin/python3", "-c", script)
-    case("HC10", "race inside of the box", out == "hits 0\n", out or err, "mount view")
+    status, out, err = bawn(world, "/usr/bin/python3", "-c", script, options=MODES[mode])
+    case("HC10", f"{mode}: race inside of the box", out == "hits 0\n", out or err, "mount view")
 
 
 def dangerous():
@@ -731,31 +744,34 @@ def dangerous():
     return [p for p in paths if os.path.exists(p)]
 
 
-def test_HC11_link_that_a_task_made(world):
+@in_each_mode
+def test_HC11_link_that_a_task_made(world, mode):
     """A flag whose path is a link in the workspace does not show where the link leads."""
     (world.ws / "way").symlink_to(world.out)
     try:
         for flag in ("--read", "--write"):
             for path in ("way", "./way/secret", world.ws / "way", f"{world.ws}//way/./secret"):
                 status, out, err = bawn(world, "/bin/cat", world.out / "secret",
-                                        options=[flag, path])
-                case("HC11", f"{flag} {path} (a link to outside)".replace(str(world.top), "..."),
+                                        options=[*MODES[mode], flag, path])
+                what = f"{mode}: {flag} {path} (a link to outside)"
+                case("HC11", what.replace(str(world.top), "..."),
                      status == 126 and "outside" not in out, err)
     finally:
         (world.ws / "way").unlink()
 
 
+@in_each_mode
 @pytest.mark.parametrize("flag", ["--read", "--write", "--workspace"])
-def test_HC11_dangerous_paths(world, flag):
+def test_HC11_dangerous_paths(world, flag, mode):
     link = world.out / "link"
     for path in dangerous():
         for spelling in (path, link):
             if spelling == link:
                 link.unlink(missing_ok=True)
                 link.symlink_to(path)
-            status, out, err = execute([BAWN, "run", "--state-dir", world.state, flag, spelling,
-                                        "--", "/bin/echo", "ran"], world.ws)
-            case("HC11", f"{flag} {path}{' by a link' if spelling == link else ''}",
+            status, out, err = execute([BAWN, "run", "--state-dir", world.state, *MODES[mode], flag,
+                                        spelling, "--", "/bin/echo", "ran"], world.ws)
+            case("HC11", f"{mode}: {flag} {path}{' by a link' if spelling == link else ''}",
                  status in (125, 126) and "ran" not in out, err)
     link.unlink()
 
@@ -801,15 +817,16 @@ def test_HC16_replaced_cache(world):
     assert replaced
 
 
-def test_HC17_link_as_target(world):
+@in_each_mode
+def test_HC17_link_as_target(world, mode):
     """A mount's target that is a link lands nowhere outside, and nothing outside is changed."""
     (world.ws / "way").symlink_to(world.out)
     try:
         for flag in ("--hide", "--protect"):
             for name in ("way", "way/secret", "way/missing"):
                 status, out, err = bawn(world, "/bin/sh", "-c", "cat way/secret; echo x >way/made",
-                                        options=[flag, world.ws / name])
-                case("HC17", f"{flag} {name} (a link to outside)", "outside" not in out and
+                                        options=[*MODES[mode], flag, world.ws / name])
+                case("HC17", f"{mode}: {flag} {name} (a link to outside)", "outside" not in out and
                      not (world.out / "made").exists(), err, "mount view")
         assert (world.out / "secret").read_text() == "outside\n"
     finally:
@@ -1058,14 +1075,26 @@ class Repository:
                        check=False, capture_output=True, timeout=LIMIT_S,
                        env={"PATH": os.environ["PATH"], "HOME": str(self.world.top)})
 
-    def task(self, script, inside=True):
-        """In a box, or as any other process."""
+    def task(self, script, mode="direct"):
+        """In a box, all of what it leaves applied; or (None) as any other process."""
         text = f"hook() {{ printf '{HOOK}' > $1; chmod 755 $1; }}; ".replace("{mark}",
                                                                            str(self.mark))
-        if not inside:
+        if mode is None:
             return execute(["/bin/sh", "-c", text + script], self.ws)
-        return execute([BAWN, "run", "--state-dir", self.world.state, "--", "/bin/sh", "-c",
-                        text + script], self.ws)
+        before = self.names()
+        state = ["--state-dir", self.world.state]
+        status, out, err = execute([BAWN, "run", *state, *MODES[mode], "--", "/bin/sh", "-c",
+                                    text + script], self.ws)
+        if mode != "direct":
+            assert self.names() == before, "nothing is on the host"
+        if mode == "staged":
+            _, told, more = execute([BAWN, "apply", *state], self.ws)
+            execute([BAWN, "discard", *state, "--yes"], self.ws)
+            err += told + more
+        return status, out, err
+
+    def names(self):
+        return sorted(str(path) for path in self.ws.rglob("*"))
 
     def runs(self):
         self.mark.unlink(missing_ok=True)
@@ -1095,14 +1124,15 @@ HOOKS = {
 }
 
 
+@in_each_mode
 @pytest.mark.parametrize("id_, script", [(i, s) for i, each in HOOKS.items() for s in each])
-def test_HC01_HC07_hooks(repository, id_, script):
+def test_HC01_HC07_hooks(repository, id_, script, mode):
     """Ran on the host by whoever may write there; not where a box wrote it."""
-    status, out, err = repository.task(script)
+    status, out, err = repository.task(script, mode)
     ran = repository.runs()
-    case(id_, script[:56], not ran and not (repository.ws / ".git/hooks/pre-commit").exists(),
+    case(id_, f"{mode}: {script[:46]}", not ran and not (repository.ws / ".git/hooks/pre-commit").exists(),
          err or "the hook is not on the host", "git overlay")
-    status, out, err = repository.task(script, inside=False)
+    status, out, err = repository.task(script, None)
     assert repository.runs(), ("without a box the attack works", status, out, err)
 
 
@@ -1110,29 +1140,37 @@ MISSING = [".claude/settings.json", ".vscode/tasks.json", ".envrc", ".mcp.json",
            "a/b/.idea/workspace.xml", ".git/config.worktree", ".git/commondir"]
 
 
+def is_told(mode, err):
+    """What does not come is named; of what goes with the task nobody needs to know."""
+    return "held" in err or mode == "ephemeral"
+
+
+@in_each_mode
 @pytest.mark.parametrize("name", MISSING)
-def test_HC03_names_that_are_missing(repository, name):
+def test_HC03_names_that_are_missing(repository, name, mode):
     """Made inside, they are not on the host afterwards, and nothing stands in for them."""
     script = f'mkdir -p "$(dirname {name})"; echo x > {name}'
-    status, _, err = repository.task(script)
+    status, _, err = repository.task(script, mode)
     # directories of work files that led there stay, and are empty
     made = [path for path in repository.ws.rglob("*") if ".git" not in path.parts[-2:]
             and repository.ws / ".git" not in path.parents]
-    case("HC03", name, status == 0 and "held" in err and
+    case("HC03", f"{mode}: {name}", status == 0 and is_told(mode, err) and
          not os.path.lexists(repository.ws / name) and
          all(path.is_dir() and path.name in ("sub", "a", "b") for path in made), err, "sweep")
-    repository.task(script, inside=False)
+    repository.task(script, None)
     assert (repository.ws / name).exists(), "without a box it is there"
 
 
+@in_each_mode
 @pytest.mark.parametrize("name", [
     ".GIT/HOOKS/pre-commit", ".Git", "sub/.gIT/config", ".Claude/settings.json", ".ENVRC",
     ".VSCODE/tasks.json", ".g\u200cit/config", "git~1/config", ".git ./config", ".mcp.jſon"])
-def test_HC09_other_spellings(repository, name):
+def test_HC09_other_spellings(repository, name, mode):
     """Where a directory folds case, or a file system drops characters, they are the names."""
-    status, _, err = repository.task(f"""mkdir -p "$(dirname '{name}')"; echo x > '{name}'""")
+    script = f"""mkdir -p "$(dirname '{name}')"; echo x > '{name}'"""
+    status, _, err = repository.task(script, mode)
     first = "sub/.gIT" if name.startswith("sub") else name.split("/")[0]
-    case("HC09", name, status == 0 and "held" in err and
+    case("HC09", f"{mode}: {name}", status == 0 and is_told(mode, err) and
          not os.path.lexists(repository.ws / first), err, "sweep")
 
 

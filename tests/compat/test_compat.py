@@ -120,10 +120,25 @@ ME = ["--env", "GIT_AUTHOR_NAME=A", "--env", "GIT_AUTHOR_EMAIL=a@example.org",
       "--env", "GIT_COMMITTER_NAME=A", "--env", "GIT_COMMITTER_EMAIL=a@example.org"]
 
 
+# how the workspace is written: in place, in a layer that is applied, in one that goes
+MODES = {"direct": [], "staged": ["--stage"], "ephemeral": ["--ephemeral"]}
+in_each_mode = pytest.mark.parametrize("mode", MODES)
+
+
+def applied(place, mode):
+    """All of what was staged, brought over; what the apply said."""
+    ran = subprocess.run([BAWN, "apply" if mode == "staged" else "review", *place.options],
+                         check=False, cwd=place.work, capture_output=True, text=True,
+                         timeout=LIMIT_S)
+    assert ran.returncode in (0, 1), ran
+    return ran.stdout + ran.stderr
+
+
+@in_each_mode
 @pytest.mark.parametrize("is_linked", [False, True])
-def test_CA01_add_and_commit(repository, is_linked, remark):
+def test_CA01_add_and_commit(repository, is_linked, mode, remark):
     """The main repository of a linked worktree lies outside of the workspace."""
-    remark("in a plain checkout" if not is_linked else "in a linked worktree")
+    remark(f"in a {'linked worktree' if is_linked else 'plain checkout'}, {mode}")
     main = repository.work / ".git"
     if is_linked:
         repository.work.rename(repository.base / "main")
@@ -134,11 +149,14 @@ def test_CA01_add_and_commit(repository, is_linked, remark):
         "echo new >new; git add new; git commit -qm new; git commit -q --amend -m newer; "
         "hooks=$(git rev-parse --git-path hooks); mkdir -p $hooks; "
         "printf '#!/bin/sh\\n' >$hooks/post-checkout; chmod +x $hooks/post-checkout; "
-        "git config core.fsmonitor 'touch evil'", *ME))
-    assert "core.fsmonitor" in ran.err and "hooks/post-checkout" in ran.err, ran
+        "git config core.fsmonitor 'touch evil'; git log -1 --format=%s", *ME,
+        *MODES[mode]), "newer\n")
+    said = ran.err + applied(repository, mode)
+    if mode != "ephemeral":
+        assert "core.fsmonitor" in said and "hooks/post-checkout" in said, said
     shown = subprocess.run(["git", "-C", repository.work, "log", "-1", "--format=%s"],
                            check=True, capture_output=True, text=True)
-    assert shown.stdout == "newer\n"
+    assert shown.stdout == ("first\n" if mode == "ephemeral" else "newer\n")
     status = subprocess.run(["git", "-C", repository.work, "status", "--porcelain"], check=True,
                             capture_output=True, text=True)
     assert status.stdout == "" and not (repository.work / "evil").exists()
@@ -147,20 +165,24 @@ def test_CA01_add_and_commit(repository, is_linked, remark):
     assert not list(main.rglob("*.lock"))
 
 
-def test_CA04_status_is_clean(repository):
-    ran = works(repository.run("--", "git", "status", "--porcelain"))
+@in_each_mode
+def test_CA04_status_is_clean(repository, mode):
+    ran = works(repository.run("--quiet", *MODES[mode], "--", "git", "status", "--porcelain"))
     assert ran.out == "" and ran.err == "", ran
-    works(repository.sh("git add . && git diff --cached --exit-code"))
+    works(repository.sh("git add . && git diff --cached --exit-code", *MODES[mode]))
+    works(repository.sh("echo one > a && git add . && git diff --cached --exit-code", *MODES[mode]))
 
 
-def test_CA06_no_dubious_ownership(repository):
-    ran = works(repository.sh("git log --oneline && stat -c %u . && id -u"))
+@in_each_mode
+def test_CA06_no_dubious_ownership(repository, mode):
+    ran = works(repository.sh("git log --oneline && stat -c %u . && id -u", *MODES[mode]))
     assert "dubious" not in ran.err
     owner, caller = ran.out.split()[-2:]
     assert owner == caller, "the workspace's owner inside is the caller"
 
 
-def test_CA10_git_basics(repository, remark):
+@in_each_mode
+def test_CA10_git_basics(repository, mode, remark):
     script = """set -e
     echo three >a; git add a; git commit -q -m second
     echo four >a; git stash -q; git stash pop -q; git checkout -q a
@@ -169,24 +191,67 @@ def test_CA10_git_basics(repository, remark):
     git clone -q . /tmp/clone; git -C /tmp/clone log --oneline | wc -l
     git worktree add -q wt main~1; git -C wt status --porcelain; git worktree remove wt
     git gc -q; git fsck --no-progress; git tag v1; git show --stat v1 | tail -n 1"""
-    ran = works(repository.sh(script, *ME), "4\n")
+    ran = works(repository.sh(script, *ME, *MODES[mode]), "4\n")
     # the one line that may stand there tells of .git/config, which git itself rewrote
-    other = [line for line in ran.err.splitlines() if not line.startswith("bawn: changed by ")]
+    other = [line for line in ran.err.splitlines()
+             if not line.startswith(("bawn: changed by ", "bawn: staged", "bawn: ephemeral"))]
     assert other == [], ran
-    remark("status, add, commit, stash, branch, merge, clone, worktree inside, gc, fsck")
+    said = applied(repository, mode)
+    assert "held" not in said and "conflict" not in said, said
+    remark(f"status, add, commit, stash, branch, merge, clone, worktree inside, gc, fsck; {mode}")
     log = subprocess.run(["git", "-c", f"safe.directory={repository.work}", "log",
                           "--format=%an%s"], cwd=repository.work, capture_output=True,
                          text=True, check=True).stdout
-    assert log.splitlines()[0] == "Amerge"
+    assert log.splitlines()[0] == ("Tfirst" if mode == "ephemeral" else "Amerge")
     assert not (repository.work / ".git" / "index.lock").exists()
 
 
-def test_CA03_git_is_a_file(place):
+@in_each_mode
+def test_CA03_git_is_a_file(place, mode):
     need("git")
     works(place.sh("git init -q --separate-git-dir meta . && test -f .git && git add . && "
-                   "git commit -q --allow-empty -m x && git status --porcelain | wc -l", *ME))
+                   "git commit -q --allow-empty -m x && git status --porcelain | wc -l", *ME,
+                   *MODES[mode]))
     (place.work / "r").mkdir()
-    works(place.sh("cd r && git init -q real && ln -s real/.git .git && git status"))
+    works(place.sh("cd r && git init -q real && ln -s real/.git .git && git status", *MODES[mode]))
+
+
+@in_each_mode
+@pytest.mark.parametrize("way", ["file", "link", "hooks"])
+def test_CA03_git_leads_elsewhere(repository, way, mode, remark):
+    """A commit comes to where .git leads, and nothing else does; settings behind a link stay."""
+    remark(f".git is a {way}, {mode}" if way != "hooks" else f".git/hooks is a link, {mode}")
+    work, elsewhere = repository.work, repository.work / "elsewhere"
+    if way != "hooks":
+        (work / ".git").rename(elsewhere)
+        (work / ".git").symlink_to("elsewhere") if way == "link" else \
+            (work / ".git").write_text("gitdir: elsewhere\n")
+    else:
+        elsewhere = work / ".git"
+        shutil.rmtree(elsewhere / "hooks")
+        (work / "hooks").mkdir()
+        (work / "hooks/pre-commit").write_text("#!/bin/sh\nexit 0\n")
+        (work / "hooks/pre-commit").chmod(0o755)
+        (elsewhere / "hooks").symlink_to("../hooks")
+    (work / "real").mkdir()
+    (work / "real/settings.json").write_text("kept\n")
+    (work / ".claude").symlink_to("real")
+    works(repository.sh(
+        "echo x > a; git commit -qam inside; (echo evil > .claude/settings.json; "
+        "echo evil > real/settings.json; echo evil > hooks/pre-commit; "
+        "git config core.fsmonitor evil; rm -f .git; mkdir -p .git/hooks; "
+        "echo evil > .git/hooks/pre-commit) 2> /dev/null; true", *ME, *MODES[mode]))
+    applied(repository, mode)
+    log = subprocess.run(["git", f"--git-dir={elsewhere}", "log", "-1", "--format=%s"], check=True,
+                         capture_output=True, text=True).stdout
+    assert log == ("first\n" if mode == "ephemeral" else "inside\n")
+    assert "fsmonitor" not in (elsewhere / "config").read_text()
+    assert (work / "real/settings.json").read_text() == "kept\n"
+    if way == "hooks":
+        assert "evil" not in (work / "hooks/pre-commit").read_text()
+    else:
+        assert not (elsewhere / "hooks/pre-commit").exists() and not (work / ".git/hooks").is_dir()\
+            or way == "link"
 
 
 # --- 2. package managers and builds --------------------------------------------------------------

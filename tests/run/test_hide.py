@@ -396,11 +396,22 @@ def test_nothing_inside_uncovers_a_name(place):
     assert (place.work / "conf" / "key").read_text() == "secret"
 
 
-@pytest.mark.parametrize("flag", ["--hide", "--protect"])
-def test_hard_links_are_refused(place, flag):
+@pytest.mark.parametrize("options", [["--hide", "one"], ["--protect", "one"],
+                                     ["--hide", "o*"], ["--stage", "--hide", "one"],
+                                     ["--ephemeral", "--hide", "o*"],
+                                     ["--read-only", "--hide", "one"]], ids=" ".join)
+def test_hard_links_are_refused(place, options):
     (place.work / "one").write_text("secret")
     os.link(place.work / "one", place.work / "two")
-    refused(place.run(flag, "one", "--", "touch", "started"), place, 125, "one", "hard links")
+    refused(place.run(*options, "--", "touch", "started"), place, 125, "one", "hard links")
+
+
+def test_a_protected_file_of_a_layer_is_not_changed_by_another_name(place):
+    (place.work / "one").write_text("kept\n")
+    os.link(place.work / "one", place.work / "two")
+    ran = place.sh("echo x > two; cat one", "--ephemeral", "--protect", "one")
+    assert (ran.status, ran.out) == (0, "kept\n"), ran
+    assert (place.work / "two").read_text() == "kept\n"
 
 
 def test_hide_strict(place):

@@ -271,7 +271,7 @@ def test_what_the_users_git_runs_is_held(live):
     (live.work / "tools/hooks/pre-commit").write_text("#!/bin/sh\n")
     staged(live, "echo evil >> tools/hooks/pre-commit; echo x > tools/other")
     found = outcomes(live, status=1)
-    assert found["tools/hooks/pre-commit"] == ("held", "git runs or obeys it here")
+    assert found["tools/hooks/pre-commit"] == ("held", "the host's tools run or obey it here")
     assert found["tools/other"][0] == "applied"
     live.verb("discard", "--yes")
     staged(live, "mv tools was; mkdir evil; ln -s evil tools")
