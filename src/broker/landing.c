@@ -215,6 +215,14 @@ bool landing_work(struct landing *landing)
 	return false;
 }
 
+void landing_keep(struct landing *landing)
+{
+	(void)landing_work(landing);
+	/* without them an index that the host wrote anew is taken for another */
+	if (landing->git_fd >= 0)
+		(void)git_snapshot_keep(&landing->snapshot, landing->git_fd);
+}
+
 /* ---- bringing it over ---- */
 
 bool landing_has_news(struct landing *landing)

@@ -44,6 +44,9 @@ int landing_begin(struct landing *landing, const struct effective *effective, in
 /* For idle moments: keeps what a later start would need. False: there is nothing to do any more. */
 bool landing_work(struct landing *landing);
 
+/* The same, and what a stage needs, of which the host's git may have another by its apply. */
+void landing_keep(struct landing *landing);
+
 /* True where the task did something since the last time, or it cannot be told. */
 bool landing_has_news(struct landing *landing);
 

@@ -553,7 +553,7 @@ static void keep_stage(struct task *task)
 
 	if (task->box.task_fd < 0 || !staging_is_on(effective))
 		return;
-	(void)landing_work(&task->landing);
+	landing_keep(&task->landing);
 	/* where it cannot be made one now, the next start does */
 	if (staging_keep(effective, task->box.task_fd) != 0)
 		task->box.is_kept = true;

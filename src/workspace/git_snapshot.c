@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/directory.h"
 #include "base/error.h"
+#include "base/content.h"
 #include "base/fd.h"
 #include "ipc/codec.h"
 #include "workspace/git_file.h"
@@ -130,6 +131,12 @@ static bool ends_with(const char *name, const char *end)
 	return length >= other && strcmp(name + length - other, end) == 0;
 }
 
+/* What git replaces whole. */
+static bool has_descriptor(const char *name)
+{
+	return strcmp(name, "index") == 0 || strcmp(name, "packed-refs") == 0;
+}
+
 static int add_top(struct take *take, int directory_fd, const char *name, const char *path)
 {
 	if (ends_with(name, ".lock"))
@@ -138,7 +145,7 @@ static int add_top(struct take *take, int directory_fd, const char *name, const 
 		return add_content(take, directory_fd, name, path, GIT_REF_LIMIT_BYTES);
 	if (strcmp(name, "config") == 0 || strcmp(name, "config.worktree") == 0)
 		return add_content(take, directory_fd, name, path, GIT_SNAPSHOT_LIMIT_CONFIG_BYTES);
-	if (strcmp(name, "index") == 0 || strcmp(name, "packed-refs") == 0)
+	if (has_descriptor(name))
 		return add_descriptor(take, directory_fd, name, path);
 	return add_file(take, directory_fd, name, path);
 }
@@ -334,6 +341,73 @@ static void get_text(struct codec_cursor *cursor, struct git_state *state)
 		codec_fail(cursor, -ENOMEM);
 }
 
+/* ---- copies of what descriptors lead to ---- */
+
+#define COPY_BYTES 48
+
+static void copy_name(size_t part, size_t state, char ret_name[static COPY_BYTES])
+{
+	(void)snprintf(ret_name, COPY_BYTES, "start-%zu-%zu", part, state);
+}
+
+static int keep_copy(const struct git_state *state, int task_fd, const char *name)
+{
+	int CLEANUP_FD fd = -1;
+
+	if (unlinkat(task_fd, name, 0) < 0 && errno != ENOENT)
+		return -errno;
+	fd = openat(task_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : content_copy(state->fd, fd, (off_t)state->size);
+}
+
+int git_snapshot_keep(const struct git_snapshot *snapshot, int task_fd)
+{
+	char name[COPY_BYTES];
+	int result = 0;
+
+	for (size_t i = 0; i < snapshot->count; i++) {
+		const struct git_snapshot_part *part = &snapshot->parts[i];
+
+		for (size_t j = 0; j < part->count && result == 0; j++) {
+			copy_name(i, j, name);
+			if (part->states[j].fd >= 0 &&
+			    part->states[j].size <= GIT_SNAPSHOT_LIMIT_COPY_BYTES)
+				result = keep_copy(&part->states[j], task_fd, name);
+		}
+	}
+	return result;
+}
+
+/* One that was not written whole is none. */
+static int open_copy(int task_fd, const char *name, uint64_t size)
+{
+	int CLEANUP_FD fd = openat(task_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+	    (uint64_t)status.st_size != size)
+		return -1;
+	return TAKE_FD(fd);
+}
+
+static void open_copies(const struct git_snapshot *snapshot, int task_fd)
+{
+	char name[COPY_BYTES];
+
+	for (size_t i = 0; i < snapshot->count; i++)
+		for (size_t j = 0; j < snapshot->parts[i].count; j++) {
+			struct git_state *state = &snapshot->parts[i].states[j];
+			const char *last = strrchr(state->path, '/');
+
+			last = last ? last + 1 : state->path;
+			copy_name(i, j, name);
+			if (has_descriptor(last))
+				state->fd = open_copy(task_fd, name, state->size);
+		}
+}
+
+/* ---- reading ---- */
+
 static void get_state(struct codec_cursor *cursor, struct git_state *state)
 {
 	state->path = codec_string(cursor, PATH_MAX);
@@ -396,6 +470,7 @@ int git_snapshot_load(int task_fd, struct arena *arena, struct git_snapshot *ret
 	result = codec_end(&cursor);
 	if (result < 0)
 		return error_errno(error, result, FILE_NAME);
+	open_copies(&snapshot, task_fd);
 	*ret_snapshot = snapshot;
 	return 0;
 }

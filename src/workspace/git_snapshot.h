@@ -5,7 +5,8 @@
  * Values of references, HEAD and configuration are kept; of index and packed-refs a descriptor
  * (git replaces them and never writes into one); of other files at the top, in info/, hooks/ and of
  * an unfinished operation which file it was. It is kept in the task's directory too, without the
- * descriptors, for whoever finishes the work of a supervisor that was killed.
+ * descriptors, for whoever finishes the work of a supervisor that was killed; of a stage, which
+ * waits for long, with copies of what they lead to.
  */
 #pragma once
 
@@ -26,6 +27,8 @@ struct error;
 /* As deep as references and modules may be nested. */
 #define GIT_SNAPSHOT_LIMIT_DEPTH 32u
 #define GIT_SNAPSHOT_LIMIT_CONFIG_BYTES (256u * 1024)
+/* Of an index with 200,000 files, and of packed references as many. */
+#define GIT_SNAPSHOT_LIMIT_COPY_BYTES (20u * 1024 * 1024)
 
 /* A git directory with an overlay on it. One that lies in another has none of its own. */
 struct git_cover {
@@ -74,8 +77,12 @@ struct git_snapshot {
 int git_snapshot_take(const struct git_cover *covers, size_t count, struct arena *arena,
 		      struct git_snapshot *ret_snapshot, struct error *error);
 
-/* Keeps it in the task's directory, and finds it there again: -ENOENT where there is none. */
+/*
+ * Keeps it in the task's directory, and copies of an index and packed-refs; finds all of it there
+ * again: -ENOENT where there is none.
+ */
 int git_snapshot_save(const struct git_snapshot *snapshot, int task_fd, struct error *error);
+int git_snapshot_keep(const struct git_snapshot *snapshot, int task_fd);
 int git_snapshot_load(int task_fd, struct arena *arena, struct git_snapshot *ret_snapshot,
 		      struct error *error);
 

@@ -1130,7 +1130,8 @@ def test_HC01_HC07_hooks(repository, id_, script, mode):
     """Ran on the host by whoever may write there; not where a box wrote it."""
     status, out, err = repository.task(script, mode)
     ran = repository.runs()
-    case(id_, f"{mode}: {script[:46]}", not ran and not (repository.ws / ".git/hooks/pre-commit").exists(),
+    case(id_, f"{mode}: {script[:46]}", not ran and
+         not (repository.ws / ".git/hooks/pre-commit").exists(),
          err or "the hook is not on the host", "git overlay")
     status, out, err = repository.task(script, None)
     assert repository.runs(), ("without a box the attack works", status, out, err)

@@ -149,3 +149,29 @@ def test_they_would_without_a_box(live, name):
         while watcher.rounds < done + 2:
             watcher.stop.wait(.02)
     assert mark.exists(), name
+
+
+def test_a_look_of_the_host_in_between_is_no_conflict(live):
+    """`git status` writes the index anew, and gc the packed references; both are as they were."""
+    plain(live)
+    staged(live, f"{EXPORT} echo x > f; echo x > made; git add made; git commit -qam staged; "
+           "git branch topic")
+    os.utime(live.work / "f", (1, 1))
+    before = (live.work / ".git/index").stat().st_ino
+    git(live.work, "status")
+    assert (live.work / ".git/index").stat().st_ino != before, "git wrote it anew"
+    git(live.work, "gc", "-q")
+    ran = live.verb("apply", "--overwrite")
+    assert ran.status == 0 and "held" not in ran.out, ran
+    assert git(live.work, "log", "-1", "--format=%s", "topic").stdout == "staged\n"
+    assert git(live.work, "status", "--porcelain").stdout == ""
+
+
+def test_a_host_that_added_something_keeps_its_index(live):
+    plain(live)
+    staged(live, f"{EXPORT} echo x > made; git add made; git commit -qm staged")
+    (live.work / "own").write_text("own\n")
+    git(live.work, "add", "own")
+    ran = live.verb("apply")
+    assert ran.status == 1 and "index: the host changed it meanwhile" in ran.out, ran
+    assert "own" in git(live.work, "ls-files").stdout
