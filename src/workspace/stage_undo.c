@@ -15,6 +15,7 @@
 struct standing {
 	bool is_there, is_put; /* is_put: what the apply put there, unchanged */
 	struct stat host;
+	bool is_same; /* the object of the step, whatever was done to its mode since */
 	bool is_kept;
 };
 
@@ -47,6 +48,9 @@ static void look(const struct stage_kept *kept, int undo_fd, const struct stage_
 	*ret_standing = (struct standing){ 0 };
 	ret_standing->is_there = fd >= 0 &&
 				 fstatat(fd, name, &ret_standing->host, AT_SYMLINK_NOFOLLOW) == 0;
+	ret_standing->is_same = ret_standing->is_there &&
+				stage_is_judged(item, &ret_standing->host) &&
+				is_type(&ret_standing->host, step->after.type);
 	ret_standing->is_put = ret_standing->is_there && is_put(step, item, &ret_standing->host);
 	stage_undo_name(step->number, number);
 	ret_standing->is_kept = fstatat(undo_fd, number, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -91,8 +95,9 @@ static bool is_over(const struct stage_step *step, const struct standing *standi
 
 	if (step->is_undone)
 		return true;
+	/* also by one that was killed before it could say so, whose time the log has not */
 	if (step->kind == STAGE_MODE)
-		return standing->is_put &&
+		return standing->is_same &&
 		       (standing->host.st_mode & 07777) == (step->before.mode & 07777);
 	if (step->before.type == STAGE_NONE)
 		return step->is_done ? !standing->is_there : !standing->is_put;
