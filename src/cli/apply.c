@@ -352,11 +352,11 @@ static void print_git(const struct apply *apply, const struct change *change, st
 	buffer_byte(text, '\n');
 }
 
-/* Of an apply only what did not come is told one by one; --json tells all. */
+/* Of an apply only what did not come, or not whole, is told one by one; --json tells all. */
 static bool is_told(const struct apply *apply, const struct stage_item *item)
 {
 	return item->outcome != STAGE_WAITING &&
-	       (apply->has_json || apply->is_dry || item->outcome != STAGE_APPLIED || item->merged);
+	       (apply->has_json || apply->is_dry || item->outcome != STAGE_APPLIED || item->reason);
 }
 
 static void sum_up(const struct apply *apply, struct buffer *text)

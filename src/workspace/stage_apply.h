@@ -16,7 +16,9 @@
  *             names that were hidden from the task
  *   failed    what the host's file system refused
  *
- * Set-id bits, capabilities, ACLs and attributes are not brought over. Times of files are.
+ * Set-id bits, capabilities, ACLs and attributes of the task's are not brought over, and hard links
+ * become files of their own; the item says so. Times of files come, and a file that takes the place
+ * of another has the host's ACL and attributes (user.*).
  *
  * Both trees are hostile: paths are opened beneath their roots, no link followed, no mount entered.
  * Who may use it: a verb that holds the stage's lock for a change.
@@ -50,10 +52,12 @@ struct stage_item {
 	enum stage_kind kind;
 	struct stage_side before, after;
 	enum stage_outcome outcome;
-	const char *reason; /* NULL for what is or will be applied */
+	/* of what is or will be applied: what does not come with it; NULL: all comes */
+	const char *reason;
 	/* the host's object as it was judged; inode 0: none */
 	uint64_t device, inode, size;
 	int64_t mtime_ns;
+	uint64_t links;	 /* how many names it has */
 	unsigned merged; /* the number of what was merged (workspace/stage_merge.h); 0: nothing */
 };
 

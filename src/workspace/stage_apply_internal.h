@@ -70,6 +70,11 @@ void stage_undo_name(uint64_t number, char ret_name[static STAGE_UNDO_NAME_BYTES
 
 /* Copies a file, link or FIFO; -EXDEV: another kind. What has the name goes first. */
 int stage_copy(int from_fd, const char *from, int to_fd, const char *to);
+/*
+ * Extended attributes and ACLs, those that are wanted (NULL: all), of what an O_PATH descriptor may
+ * lead to. A negative errno for the last that was not taken; the others are there.
+ */
+int stage_copy_attributes(int from_fd, int to_fd, bool (*is_wanted)(const char *name));
 /* Moves an object, or copies it and removes the original. A name that is taken is taken over. */
 int stage_move(int from_fd, const char *from, int to_fd, const char *to);
 

@@ -231,6 +231,7 @@ static const char *conflict_of(const struct judge *judge, const struct stage_cha
 	item->inode = status.st_ino;
 	item->size = (uint64_t)status.st_size;
 	item->mtime_ns = stage_file_ns(status.st_mtim);
+	item->links = status.st_nlink;
 	/* of directories what is in them counts */
 	if (change->before.type == STAGE_DIRECTORY)
 		return NULL;
@@ -255,6 +256,21 @@ static const char *refused_for(const struct stage_change *change)
 		return "a FIFO, socket or device is not brought over";
 	if (change->kind == STAGE_MODE && (old->mode & 01777) == (new->mode & 01777))
 		return "set-id bits, ACLs and attributes are not brought over";
+	return NULL;
+}
+
+/* What comes, but not all of it: a person is told. */
+static const char *left_behind(const struct stage_change *change, const struct stage_item *item)
+{
+	if (change->kind == STAGE_REMOVED)
+		return NULL;
+	if (change->marks &
+	    (STAGE_MARK_SET_ID | STAGE_MARK_CAPABILITY | STAGE_MARK_ACL | STAGE_MARK_ATTRIBUTE))
+		return "but not what the task set of set-id bits, ACLs and attributes";
+	if (change->marks & STAGE_MARK_LINKED)
+		return "as a file of its own; the task's has other names";
+	if (change->kind == STAGE_MODIFIED && change->after.type == STAGE_FILE && item->links > 1)
+		return "as a file of its own; its other names here keep what was there";
 	return NULL;
 }
 
@@ -293,6 +309,8 @@ static int take(void *context, const struct stage_change *change)
 	settle(&item, STAGE_HELD, held_for(judge, change));
 	if (!judge->apply->overwrites)
 		settle(&item, STAGE_CONFLICT, conflict);
+	if (item.outcome == STAGE_READY)
+		item.reason = left_behind(change, &item);
 	items[applied->count++] = item;
 	return 0;
 }

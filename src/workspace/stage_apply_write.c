@@ -117,6 +117,25 @@ static int open_source(int upper_fd, const struct stage_item *item)
 	return fd;
 }
 
+/* Not a capability: it would go with a content that is the task's. */
+static bool is_kept_attribute(const char *name)
+{
+	return strcmp(name, "system.posix_acl_access") == 0 ||
+	       (strncmp(name, "user.", 5) == 0 && strncmp(name, "user.overlay.", 13) != 0);
+}
+
+/* The ACL and attributes of the host's file stay where another content takes its place. */
+static int keep_attributes(struct stage_writer *writer, const struct stage_item *item, int to)
+{
+	int CLEANUP_FD from = -1;
+
+	if (item->before.type != STAGE_FILE)
+		return 0;
+	from = stage_open_path(writer->kept->workspace_fd, item->path, O_PATH);
+	/* one that is gone by now is a conflict soon */
+	return from < 0 ? 0 : stage_copy_attributes(from, to, is_kept_attribute);
+}
+
 static int make_file(struct stage_writer *writer, const struct stage_item *item)
 {
 	int CLEANUP_FD from = item->merged ? stage_merge_open(writer->kept, item) :
@@ -135,7 +154,9 @@ static int make_file(struct stage_writer *writer, const struct stage_item *item)
 	result = content_copy(from, to, status.st_size);
 	times[0] = (struct timespec){ .tv_nsec = UTIME_OMIT };
 	times[1] = status.st_mtim;
-	/* without set-id and sticky bits */
+	if (result == 0)
+		result = keep_attributes(writer, item, to);
+	/* without set-id and sticky bits; of an ACL it is the mask */
 	if (result == 0 && (fchmod(to, item->after.mode & 0777) < 0 || futimens(to, times) < 0))
 		result = -errno;
 	return result;

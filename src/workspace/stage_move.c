@@ -16,21 +16,27 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Attributes and ACLs as far as the other file system takes them. */
-static void copy_attributes(int from, int to)
+int stage_copy_attributes(int from_fd, int to_fd, bool (*is_wanted)(const char *name))
 {
+	char path[sizeof("/proc/self/fd/-2147483648")];
 	char *names = malloc(STAGE_NAMES_BYTES + STAGE_VALUE_BYTES);
-	ssize_t length = names ? flistxattr(from, names, STAGE_NAMES_BYTES) : -1;
 	char *value = names ? names + STAGE_NAMES_BYTES : NULL;
+	int result = names ? 0 : -ENOMEM;
+	ssize_t length;
 
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", from_fd);
+	length = names ? listxattr(path, names, STAGE_NAMES_BYTES) : -1;
 	for (const char *name = names; length > 0 && name < names + length;
 	     name += strlen(name) + 1) {
-		ssize_t bytes = fgetxattr(from, name, value, STAGE_VALUE_BYTES);
+		ssize_t bytes = !is_wanted || is_wanted(name) ?
+					getxattr(path, name, value, STAGE_VALUE_BYTES) :
+					-1;
 
-		if (bytes >= 0)
-			(void)fsetxattr(to, name, value, (size_t)bytes, 0);
+		if (bytes >= 0 && fsetxattr(to_fd, name, value, (size_t)bytes, 0) < 0)
+			result = -errno;
 	}
 	free(names);
+	return result;
 }
 
 /* Of the caller's own files whose mode closes them, too. */
@@ -65,7 +71,8 @@ static int copy_file(int from_fd, const char *from, int to_fd, const char *to,
 	result = content_copy(source, target, status->st_size);
 	if (result < 0)
 		return result;
-	copy_attributes(source, target);
+	/* as far as the other file system takes them */
+	(void)stage_copy_attributes(source, target, NULL);
 	/* of others' files only root can say so; a change of owner takes set-id bits */
 	(void)!fchown(target, status->st_uid, status->st_gid);
 	return fchmod(target, status->st_mode & 07777) < 0 || futimens(target, times) < 0 ? -errno :

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,42 @@ def some_text(draw):
     lines = [draw.choice([b"one", b"two", b"three", b"", b"\tfour", b"five \x1b[1m"])
              for _ in range(draw.randrange(20))]
     return b"\n".join(lines) + draw.choice([b"", b"\n"])
+
+
+RICH = ["attribute", "attribute", "acl", "sparse", "over", "long", "twin", "empty"]
+
+
+def acl():
+    """user::rw-, user:(the caller):r--, group::r--, mask::r--, other::r--"""
+    none = 0xffffffff
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (
+        (1, 6, none), (2, 4, os.getuid()), (4, 4, none), (16, 4, none), (32, 4, none)))
+
+
+def enrich(draw, root, what):
+    """What a plain copy of a tree forgets."""
+    files = places(root, "f")
+    path = draw.choice(files) if files else None
+    parent = draw.choice([root, *places(root, "d")])
+    new = os.path.join(parent, draw.choice([b"n", b"\xfe\x80 n", b"y" * 255]))
+    if what == "attribute" and path:
+        os.setxattr(path, "user.note", draw.choice([b"one", b"two"]))
+    elif what == "acl" and path:
+        os.setxattr(path, "system.posix_acl_access", acl())
+    elif what == "sparse" and not os.path.lexists(new):
+        with open(new, "wb") as file:
+            file.truncate(draw.randrange(1 << 25))
+            file.seek(draw.randrange(1 << 20))
+            file.write(b"data")
+    elif what == "over" and path:
+        other = draw.choice(files)
+        os.rename(path, other)
+    elif what == "long" and not os.path.lexists(new):
+        write(draw, new)
+    elif what == "twin" and path and not os.path.lexists(new):
+        os.link(path, new)
+    elif what == "empty" and not os.path.lexists(new):
+        os.mkdir(new)
 
 
 def some_name(draw, names):
@@ -139,6 +176,9 @@ def change_one(draw, root, names, special, links):
 def change(root, seed, words):
     draw = random.Random(seed)
     for _ in range(draw.randrange(5, 40)):
+        if "rich" in words and draw.randrange(3) == 0:
+            enrich(draw, os.fsencode(root), draw.choice(RICH))
+            continue
         change_one(draw, os.fsencode(root), PLAIN if "plain" in words else NAMES,
                    "plain" not in words, "no-links" not in words)
 

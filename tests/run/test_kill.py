@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from boxed import BAWN, IS_ROOT, LIMIT_S, remove_tree, select_ready
+from boxed import BAWN, IS_ROOT, LIMIT_S, eventually, nobody_left, remove_tree, select_ready
 from live import live
 from test_faults import injector
 from test_git_box import EXPORT, git, plain
@@ -86,6 +86,7 @@ class Killed:
         done = subprocess.run([self.live.injector, *words], cwd=self.live.work, check=False,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S)
         assert done.returncode in (0, 1, 125, 128 + signal.SIGKILL), done
+        assert eventually(nobody_left)
         return self.note.read_text().startswith("hit")
 
     def is_tidy(self):
@@ -110,6 +111,8 @@ def test_the_next_start_is_killed(live, killed):
         assert select_ready(child) == b"ready\n"
         child.kill()
         child.communicate()
+        # what dies with it holds its directory until then, and nobody takes that over
+        assert eventually(nobody_left)
 
     a_killed_task()
     found = killed.listed(*start)

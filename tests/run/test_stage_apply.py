@@ -17,7 +17,7 @@ import pytest
 import random_tree
 from boxed import BAWN, IS_ROOT, LIMIT_S, descendants, eventually
 from live import live
-from random_tree import NAMES, make_tree
+from random_tree import NAMES, RICH, enrich, make_tree
 from test_faults import injector
 from test_git_box import EXPORT, LAYOUTS, git, plain
 from test_stage import describe
@@ -65,6 +65,56 @@ def test_a_dry_run_does_nothing(live):
     ran = apply(live, "--dry-run")
     assert "ready    edited\n" in ran.out and "8 would be applied" in ran.out, ran
     assert contents(live.work) == before and len(rows(live)) == 8
+
+
+def beside(root):
+    """Attributes and ACL of each file below root, and which others are the same file."""
+    found, names = {}, {}
+    for here, _, files in os.walk(os.fsencode(root)):
+        for name in files:
+            path = os.path.join(here, name)
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                below = os.fsdecode(os.path.relpath(path, os.fsencode(root)))
+                status = os.lstat(path)
+                names.setdefault((status.st_dev, status.st_ino), []).append(below)
+                found[below] = {key: os.getxattr(path, key) for key in os.listxattr(path)
+                                if key.startswith(("user.", "system.posix_acl"))}
+    return {path: (found[path], sorted(same)) for same in names.values() for path in same}
+
+
+@pytest.mark.parametrize("seed", range(100, 100 + SEEDS))
+def test_what_does_not_come_is_told(live, seed):
+    """Holes, long and odd names, renames over something; attributes, ACLs and hard links: either
+    the host has what the task's view has, or the apply says that it has not. What stood on the host
+    and was not the task's to take away is there."""
+    draw = random.Random(seed)
+    make_tree(draw, os.fsencode(live.work), NAMES, 40)
+    for _ in range(20):
+        enrich(draw, os.fsencode(live.work), draw.choice(RICH))
+    was = beside(live.work)
+    view = live.base / "view"
+    view.mkdir()
+    tests = Path(random_tree.__file__).parent
+    ran = live.run("--stage", "--json", "--write", view, "--read", tests, "--", "/usr/bin/python3",
+                   "-B", random_tree.__file__, "here", live.work, view, seed, "rich", limit=60)
+    assert ran.status == 0, ran
+    found = {row["path"]: row for row in map(
+        json.loads, live.verb("apply", "--json", limit=60).out.splitlines())}
+    come = {path for path, row in found.items() if row["outcome"] == "applied"}
+    work, seen = describe(live.work), describe(view)
+    assert {path: work.get(path) for path in come} == {path: seen.get(path) for path in come}
+    after, wanted = beside(live.work), beside(view)
+    for path in come & after.keys() & wanted.keys():
+        told = found[path]["reason"]
+        assert after[path] == wanted[path] or told, (path, after[path], wanted[path])
+        if path in was and found[path]["kind"] in ("modified", "mode"):
+            kept = set(was[path][0]) - set(after[path][0])
+            assert not kept, (path, kept)
+    for path in come & after.keys():
+        # what the kernel has in memory counts as data in large pieces
+        status, shown = (os.lstat(os.path.join(os.fsencode(root), os.fsencode(path)))
+                         for root in (live.work, view))
+        assert status.st_blocks <= shown.st_blocks + 4096, path
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -301,10 +351,43 @@ def test_set_id_bits_do_not_come(live):
     os.chmod(upper / "f", 0o6755)
     os.chmod(upper / "d", 0o7755)
     os.setxattr(upper / "g", "user.note", b"x")
-    apply(live)
+    ran = apply(live)
+    for name in ("f", "g"):
+        assert f"applied  {name}: but not what the task set of set-id bits" in ran.out, ran
     assert stat.S_IMODE(os.stat(live.work / "f").st_mode) == 0o755
     assert stat.S_IMODE(os.stat(live.work / "d").st_mode) == 0o1755
     assert os.listxattr(live.work / "g") == []
+
+
+def test_attributes_of_the_hosts_stay(live):
+    """An edited file has what the host gave it, but a capability, which was for another content."""
+    (live.work / "f").write_text("old\n")
+    os.setxattr(live.work / "f", "user.note", b"kept")
+    os.setxattr(live.work / "f", "system.posix_acl_access", random_tree.acl())
+    if IS_ROOT:
+        os.setxattr(live.work / "f", "security.capability",
+                    bytes.fromhex("0100000200040000000000000000000000000000"))
+    staged(live, "echo new > f; chmod 640 f")
+    apply(live)
+    assert (live.work / "f").read_text() == "new\n"
+    assert os.getxattr(live.work / "f", "user.note") == b"kept"
+    assert os.getxattr(live.work / "f", "system.posix_acl_access") == random_tree.acl()[:-6] + \
+        b"\0\0" + random_tree.acl()[-4:]
+    assert "security.capability" not in os.listxattr(live.work / "f")
+    apply(live, "--undo")
+    assert (live.work / "f").read_text() == "old\n"
+    assert ("security.capability" in os.listxattr(live.work / "f")) == IS_ROOT
+
+
+def test_other_names_of_a_file_are_told(live):
+    (live.work / "one").write_text("old\n")
+    os.link(live.work / "one", live.work / "two")
+    staged(live, "echo new > one; echo x > made; ln made again")
+    ran = apply(live)
+    assert "applied  one: as a file of its own; its other names here keep what was there" in ran.out
+    for name in ("made", "again"):
+        assert f"applied  {name}: as a file of its own; the task's has other names" in ran.out, ran
+    assert (live.work / "two").read_text() == "old\n"
 
 
 def test_hidden_names_stay(live):
