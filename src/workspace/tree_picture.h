@@ -80,7 +80,7 @@ static inline const char *tree_text(const struct tree_picture *picture, uint32_t
 	return picture->text.data + at;
 }
 
-/* TREE_NONE where there is none. */
+/* TREE_NONE where there is none. From the first of them on no folder comes any more. */
 uint32_t tree_picture_by_inode(struct tree_picture *picture, uint64_t device, uint64_t inode);
 uint32_t tree_picture_by_path(struct tree_picture *picture, const char *path);
 /* The names of a folder in order: their numbers are others afterwards, and stay. */
