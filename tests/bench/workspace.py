@@ -1,5 +1,5 @@
-"""What a workspace adds, in processor time: the layer on its git directory, the engine that brings a
-commit over, the looks through its tree."""
+"""What a workspace adds, in processor time: the layer on its git directory, the engine that brings
+a commit over, the looks through its tree."""
 import json
 import os
 import shutil
