@@ -458,6 +458,9 @@ int git_snapshot_load(int task_fd, struct arena *arena, struct git_snapshot *ret
 	struct git_text text;
 	int result = git_file_read(task_fd, FILE_NAME, FILE_LIMIT_BYTES, arena, &text, NULL);
 
+	/* it is no file */
+	if (result == -EINVAL)
+		result = -EBADMSG;
 	if (result < 0)
 		return error_errno(error, result, FILE_NAME);
 	codec_begin(&cursor, text.bytes, text.length, arena);

@@ -614,6 +614,21 @@ def test_two_at_once(live):
     apply(live)
 
 
+def test_two_in_earnest(live):
+    """Started together, again and again: all of it is applied once, and nobody is left behind."""
+    for number in range(6):
+        staged(live, f"mkdir d{number}; for n in $(seq 200); do echo x > d{number}/$n; done; "
+               f"git init -q n{number}")
+        both = [live.spawn("apply") for _ in range(3)]
+        ends = [(child.communicate(timeout=LIMIT_S), child.returncode) for child in both]
+        for (out, err), status in ends:
+            assert status == 1 and (b"held" in out or b"another process" in err or
+                                    b"nothing is staged" in err), ends
+        assert len(list((live.work / f"d{number}").iterdir())) == 200
+        assert not [name for name in os.listdir(live.work) if name.startswith(".bawn")], ends
+        live.verb("discard", "--yes")
+
+
 def test_a_workspace_that_cannot_be_written(live):
     fill(live.work)
     staged(live, "echo new > d; echo x >> edited")

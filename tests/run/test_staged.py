@@ -5,10 +5,11 @@ import json
 import os
 import signal
 import stat
+import subprocess
 
 import pytest
 
-from boxed import BAWN, eventually, listing, place, select_ready
+from boxed import BAWN, IS_ROOT, eventually, listing, place, select_ready
 from live import Live, live
 from test_git_box import EXPORT, LAYOUTS, git, plain
 
@@ -139,9 +140,11 @@ def test_a_live_task(live):
     ran = live.sh_in(task, CHANGE, "--json")
     assert ran.status == 0 and ran.result["stage"] == task, ran
     assert live.sh_in(task, "cat created").out == "new\n"
-    for verb in (("diff", task), ("discard", "--yes", task)):
+    for verb in (("diff", task), ("discard", "--yes", task), ("apply", task), ("apply", "--resume",
+                 task), ("apply", "--undo", task), ("apply", "--dry-run", task)):
         ran = live.verb(*verb)
         assert ran.status == 1 and "has not ended" in ran.err, ran
+    assert contents(live.work) == before
     assert live.verb("task", "end", task).status == 0
     assert len(rows(live, task)) == 8 and contents(live.work) == before
     live.assert_nothing_left()
@@ -220,6 +223,61 @@ def test_a_damaged_stage(live):
     assert live.verb("diff", "--list").out == f"{task}  (damaged)\n"
     assert live.verb("discard", "--yes", task).status == 0
     assert os.listdir(live.state / "stages") == []
+
+
+CORRUPT = ["about", "stage", "stage/upper", "stage/upper/edited", "stage/upper/deep", "git",
+           "git/covers", "git/git-snapshot", "git/start-0-0", "git/0", "git/0/upper",
+           "git/0/upper/index", "git/0/upper/HEAD", "pending", "asked", "undo", "undo/log"]
+HOW = {"gone": "rm -rf {}", "empty": "rm -rf {}; : > {}", "cut": "test -d {} || truncate -s -3 {}",
+       "garbage": "rm -rf {}; head -c 5000 /dev/urandom > {}", "folder": "rm -rf {}; mkdir -p {}/x",
+       "fifo": "rm -rf {}; mkfifo {}", "loop": "rm -rf {}; ln -s loop {}"}
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_corrupt_stage(live, how):
+    """Each file of it in turn: told or done without, in time, and every file is old or new."""
+    plain(live)
+    fill(live.work)
+    git(live.work, "add", ".")
+    git(live.work, "commit", "-qm", "filled")
+    kept = live.base / "kept"
+    # a part of it applied and taken back, so that all that an apply keeps is there
+    task = staged(live, f"{EXPORT} {CHANGE}; git add -A; git commit -qm staged")
+    assert live.verb("apply", task, "edited").status == 0
+    stage = live.state / "stages" / task
+    for name in ("pending", "asked"):
+        (stage / name).write_bytes(b"\0" * 40)
+    # the kernel's own directory in it has no mode at all
+    subprocess.run(["chmod", "-R", "u+rwx", stage / "stage/work", stage / "git/0/work"],
+                   check=False, stderr=subprocess.DEVNULL)
+    subprocess.run(["cp", "-a", live.work, kept], check=True)
+    subprocess.run(["cp", "-a", stage, live.base / "stage"], check=True)
+    old = contents(kept, [".git"])
+    for name in CORRUPT if os.environ.get("BAWN_SOAK") else CORRUPT[IS_ROOT::2]:
+        for place, copy in ((live.work, kept), (stage, live.base / "stage")):
+            subprocess.run(f"chmod -R u+rwx {place} 2> /dev/null; rm -rf {place}; "
+                           f"cp -a {copy} {place}", shell=True, check=True)
+        (stage / name).parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(HOW[how].replace("{}", str(stage / name)), shell=True, check=False,
+                       stderr=subprocess.DEVNULL)
+        for words in (["diff"], ["apply", "--dry-run"], ["apply", "--resume"],
+                      ["apply", "--overwrite"], ["apply", "--undo"], ["discard", "--yes"]):
+            ran = live.verb(words[0], *words[1:], task)
+            assert ran.status in (0, 1, 125), (name, words, ran)
+            assert ran.status == 0 or ran.err or ran.out, (name, words, ran)
+        git(live.work, "fsck")
+        found = contents(live.work, [".git"])
+        for path in {*old, *found} - {"edited"}:
+            # what was removed, or was to be made, may be either; a file has one content or other
+            assert found.get(path) in (old.get(path), WANTED.get(path)), (name, path, found)
+        assert found["edited"][1] in (b"edited\n", b"edited\nmore\n"), (name, found)
+        assert git(live.work, "log", "-1", "--format=%s").stdout in ("filled\n", "staged\n"), name
+        live.assert_nothing_left()
+
+
+WANTED = {"created": (0o644, b"new\n"), "made": (0o755, b"made\n"), "link": ("link", "edited"),
+          "deep": (stat.S_IFDIR | 0o755,), "deep/er": (stat.S_IFDIR | 0o755,),
+          "deep/er/f": (0o644, b"x\n")}
 
 
 def test_the_workspace_is_another_one_by_now(live):
