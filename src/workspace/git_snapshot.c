@@ -273,7 +273,7 @@ int git_snapshot_take(const struct git_cover *covers, size_t count, struct arena
 	if (result < 0)
 		return result;
 	*ret_snapshot = snapshot;
-	snapshot = GIT_SNAPSHOT_NONE;
+	snapshot = GIT_SNAPSHOT_NONE; /* NOLINT(clang-analyzer-deadcode.DeadStores): cleaned up */
 	return 0;
 }
 
@@ -394,7 +394,7 @@ static void open_copies(const struct git_snapshot *snapshot, int task_fd)
 {
 	char name[COPY_BYTES];
 
-	for (size_t i = 0; i < snapshot->count; i++)
+	for (size_t i = 0; snapshot->parts && i < snapshot->count; i++)
 		for (size_t j = 0; j < snapshot->parts[i].count; j++) {
 			struct git_state *state = &snapshot->parts[i].states[j];
 			const char *last = strrchr(state->path, '/');
