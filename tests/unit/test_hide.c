@@ -221,7 +221,7 @@ static void links_on_the_way_are_resolved(void **state)
 			 PATH_KIND_MISSING);
 }
 
-static void hard_links_are_refused_where_written(void **state)
+static void files_with_other_names_are_not_hidden(void **state)
 {
 	struct fixture *fixture = *state;
 	struct error error;
@@ -239,7 +239,10 @@ static void hard_links_are_refused_where_written(void **state)
 	assert_non_null(strstr(error.message, "work/secret"));
 	assert_int_equal(hide(fixture, "s*", &error), -EMLINK);
 	assert_int_equal(protect(fixture, "secret", &error), -EMLINK);
+	/* nor where nothing is written: it would be read by the other */
+	assert_int_equal(hide(fixture, one, &error), -EMLINK);
 	assert_int_equal(hidden(fixture), 0);
+	assert_int_equal(unlink(two), 0);
 	hide_well(fixture, one);
 	assert_int_equal(hidden(fixture), 1);
 }
@@ -380,7 +383,7 @@ int main(void)
 		CASE(moved_rows_are_searched_at_their_source),
 		CASE(link_is_hidden_with_what_it_leads_to),
 		CASE(links_on_the_way_are_resolved),
-		CASE(hard_links_are_refused_where_written),
+		CASE(files_with_other_names_are_not_hidden),
 		CASE(odd_names_and_objects),
 		CASE(unreadable_directory_of_the_callers),
 		CASE(deep_tree_is_an_error_that_names_the_limit),
