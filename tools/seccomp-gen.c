@@ -46,6 +46,8 @@ enum outcome {
 	OUT_NEST_QUIET,
 	OUT_TRACE,
 	OUT_TRACE_QUIET,
+	OUT_MEMORY_FILE,
+	OUT_EXEC_BY_HAND,
 	/* From here on: rules, in the order of their table. */
 	OUT_RULES,
 	OUT_BEFORE_RULES = OUT_RULES - 1,
@@ -146,19 +148,21 @@ static const struct recipe {
 	enum variant variant;
 	bool nest;
 	bool trace;
+	bool strict;
 	enum outcome unknown;
 } recipes[] = {
-	{ "default", VARIANT_TASK, false, false, OUT_ABSENT },
-	{ "trace", VARIANT_TASK, false, true, OUT_ABSENT },
-	{ "nested", VARIANT_TASK, true, false, OUT_ABSENT },
-	{ "nested_trace", VARIANT_TASK, true, true, OUT_ABSENT },
-	{ "init", VARIANT_INIT, false, false, OUT_KILL },
-	{ "parse", VARIANT_PARSE, false, false, OUT_KILL },
-	{ "scope", VARIANT_SCOPE, false, false, OUT_KILL },
-	{ "proxy", VARIANT_PROXY, false, false, OUT_KILL },
-	{ "pack", VARIANT_PACK, false, false, OUT_KILL },
-	{ "sign", VARIANT_SIGN, false, false, OUT_KILL },
-	{ "dialer", VARIANT_DIALER, false, false, OUT_KILL },
+	{ "default", VARIANT_TASK, false, false, false, OUT_ABSENT },
+	{ "trace", VARIANT_TASK, false, true, false, OUT_ABSENT },
+	{ "nested", VARIANT_TASK, true, false, false, OUT_ABSENT },
+	{ "nested_trace", VARIANT_TASK, true, true, false, OUT_ABSENT },
+	{ "strict", VARIANT_TASK, false, false, true, OUT_ABSENT },
+	{ "init", VARIANT_INIT, false, false, false, OUT_KILL },
+	{ "parse", VARIANT_PARSE, false, false, false, OUT_KILL },
+	{ "scope", VARIANT_SCOPE, false, false, false, OUT_KILL },
+	{ "proxy", VARIANT_PROXY, false, false, false, OUT_KILL },
+	{ "pack", VARIANT_PACK, false, false, false, OUT_KILL },
+	{ "sign", VARIANT_SIGN, false, false, false, OUT_KILL },
+	{ "dialer", VARIANT_DIALER, false, false, false, OUT_KILL },
 };
 
 /* No number at or above this is listed; all that are get the recipe's outcome for the unknown. */
@@ -203,6 +207,10 @@ static enum outcome resolve(const struct recipe *recipe, enum outcome outcome)
 		return recipe->trace ? OUT_ALLOW : report;
 	case OUT_TRACE_QUIET:
 		return recipe->trace ? OUT_ALLOW : OUT_REFUSE;
+	case OUT_MEMORY_FILE:
+		return recipe->strict ? OUT_ABSENT : OUT_ALLOW;
+	case OUT_EXEC_BY_HAND:
+		return recipe->strict ? OUT_REFUSE : OUT_ALLOW;
 	default:
 		break;
 	}

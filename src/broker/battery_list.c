@@ -155,6 +155,9 @@ static void add_view_row(struct battery_maker *maker, const struct view_path *pa
 		row = add_one(maker, ATTEMPT_PROTECTED, target);
 		give(maker, row, maker->decoys->token);
 		break;
+	case PATH_PROGRAM:
+		(void)add_one(maker, ATTEMPT_SHOWN, target);
+		break;
 	default:
 		break;
 	}

@@ -211,6 +211,9 @@ static int apply(struct binder *binder, const struct document_statement *stateme
 		/* more of it narrows */
 		binder->request->flags |= statement->value ? POLICY_HIDE_STRICT : 0;
 		return 0;
+	case DOCUMENT_EXEC_STRICT:
+		binder->request->flags |= statement->value ? POLICY_EXEC_STRICT : 0;
+		return 0;
 	case DOCUMENT_USERNS:
 		return set_flag(binder, statement, POLICY_NESTED_USERNS, "--nested-userns");
 	case DOCUMENT_PTRACE:

@@ -38,8 +38,8 @@ static bool is_shown_as_it_is(const struct policy *policy, const char *path)
 	const struct view_path *row = path_is_clean(path) ? view_lookup(&policy->view, path) : NULL;
 
 	return row &&
-	       (row->class == PATH_READ || row->class == PATH_WRITE || row->class == PATH_STAGE ||
-		row->class == PATH_PROTECT) &&
+	       (row->class == PATH_READ || row->class == PATH_PROGRAM || row->class == PATH_WRITE ||
+		row->class == PATH_STAGE || row->class == PATH_PROTECT) &&
 	       strcmp(row->source, row->target) == 0;
 }
 

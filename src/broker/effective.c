@@ -27,6 +27,7 @@
 #include "workspace/git_find.h"
 #include "workspace/hide.h"
 #include "workspace/identity.h"
+#include "workspace/program_view.h"
 #include "workspace/root.h"
 #include "workspace/secret_find.h"
 #include "workspace/system.h"
@@ -531,15 +532,17 @@ static int add_probe(struct maker *maker)
 		return 0;
 	if (lstat(path, &status) < 0)
 		return error_errno(maker->error, errno, "the program %s", path);
-	return add_row(maker, (struct view_path){
-				      .class = PATH_READ,
-				      .kind = PATH_KIND_FILE,
-				      .source = path,
-				      .target = BATTERY_PROGRAM,
-				      .device = status.st_dev,
-				      .inode = status.st_ino,
-				      .rule = policy_rule(&maker->policy, maker->arena,
-							  rule_builtin(RULE_SYSTEM_READ_ONLY)) });
+	return add_row(maker,
+		       (struct view_path){
+			       .class = maker->policy.flags & POLICY_EXEC_STRICT ? PATH_PROGRAM :
+										   PATH_READ,
+			       .kind = PATH_KIND_FILE,
+			       .source = path,
+			       .target = BATTERY_PROGRAM,
+			       .device = status.st_dev,
+			       .inode = status.st_ino,
+			       .rule = policy_rule(&maker->policy, maker->arena,
+						   rule_builtin(RULE_SYSTEM_READ_ONLY)) });
 }
 
 /* What the policies of the place say, and those that are named, becomes part of the request. */
@@ -648,7 +651,11 @@ static int fill_policy(struct maker *maker)
 		result = add_rulings(maker);
 	if (result == 0 && effective->binding && !maker->request->only_decides)
 		result = binding_check_place(effective->binding, policy, arena, maker->error);
-	return result == 0 ? add_environment(maker) : result;
+	if (result == 0)
+		result = add_environment(maker);
+	if (result == 0 && (policy->flags & POLICY_EXEC_STRICT))
+		result = program_view(arena, policy, maker->request->probe, maker->error);
+	return result;
 }
 
 /* The policy is used only as it reads back from its blob: what is hashed is what is enforced. */

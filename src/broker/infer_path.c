@@ -200,6 +200,7 @@ void infer_decide(struct infer_search *search, const struct infer_path *path, un
 		break;
 	case PATH_READ:
 	case PATH_COPY:
+	case PATH_PROGRAM:
 	case PATH_FILE:
 	case PATH_LINK:
 		/*

@@ -10,7 +10,7 @@ static bool is_told(enum path_class class)
 {
 	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
 	       class == PATH_PROTECT || class == PATH_DEVICE || class == PATH_COPY ||
-	       class == PATH_GIT || class == PATH_STAGE;
+	       class == PATH_GIT || class == PATH_STAGE || class == PATH_PROGRAM;
 }
 
 static const char *kept(const struct buffer *buffer)

@@ -288,6 +288,8 @@ static int do_landlock_allow(struct enter *enter, const struct plan_op *op, stru
 		[PLAN_ACCESS_READ] = LANDLOCK_READ,
 		[PLAN_ACCESS_WRITE] = LANDLOCK_WRITE,
 		[PLAN_ACCESS_DEVICE] = LANDLOCK_DEVICE,
+		[PLAN_ACCESS_READ_DATA] = LANDLOCK_READ_DATA,
+		[PLAN_ACCESS_WRITE_DATA] = LANDLOCK_WRITE_DATA,
 	};
 	int CLEANUP_FD object = -1;
 	int result = 0;
@@ -345,6 +347,7 @@ static int do_seccomp(struct enter *enter, const struct plan_op *op, struct erro
 		[PLAN_FILTER_PTRACE] = SECCOMP_VARIANT_PTRACE,
 		[PLAN_FILTER_NESTED] = SECCOMP_VARIANT_NESTED,
 		[PLAN_FILTER_NESTED_PTRACE] = SECCOMP_VARIANT_NESTED_PTRACE,
+		[PLAN_FILTER_STRICT] = SECCOMP_VARIANT_STRICT,
 	};
 	enum seccomp_variant variant = variants[op->number];
 	int CLEANUP_FD listener = -1;

@@ -8,10 +8,12 @@
 #include <stdint.h>
 
 enum landlock_access {
-	LANDLOCK_LIST,	 /* READ_DIR */
-	LANDLOCK_READ,	 /* READ_FILE, READ_DIR, EXECUTE */
-	LANDLOCK_WRITE,	 /* all that the ABI handles */
-	LANDLOCK_DEVICE, /* READ_FILE, WRITE_FILE, READ_DIR, IOCTL_DEV */
+	LANDLOCK_LIST,	     /* READ_DIR */
+	LANDLOCK_READ,	     /* READ_FILE, READ_DIR, EXECUTE */
+	LANDLOCK_WRITE,	     /* all that the ABI handles */
+	LANDLOCK_READ_DATA,  /* READ_FILE, READ_DIR */
+	LANDLOCK_WRITE_DATA, /* all but EXECUTE */
+	LANDLOCK_DEVICE,     /* READ_FILE, WRITE_FILE, READ_DIR, IOCTL_DEV */
 };
 
 /* The kernel's ABI (1 and up), 0 where it has none or it is off. */

@@ -31,6 +31,7 @@ static const struct seccomp_program programs[SECCOMP_VARIANT_COUNT] = {
 	[SECCOMP_VARIANT_PTRACE] = PROGRAM(filter_trace),
 	[SECCOMP_VARIANT_NESTED] = PROGRAM(filter_nested),
 	[SECCOMP_VARIANT_NESTED_PTRACE] = PROGRAM(filter_nested_trace),
+	[SECCOMP_VARIANT_STRICT] = PROGRAM(filter_strict),
 	[SECCOMP_VARIANT_INIT] = PROGRAM(filter_init),
 	[SECCOMP_VARIANT_PARSE] = PROGRAM(filter_parse),
 	[SECCOMP_VARIANT_SCOPE] = PROGRAM(filter_scope),
@@ -72,7 +73,8 @@ const struct seccomp_program *seccomp_filter(enum seccomp_variant variant)
 
 bool seccomp_notifies(enum seccomp_variant variant)
 {
-	return variant == SECCOMP_VARIANT_DEFAULT || variant == SECCOMP_VARIANT_PTRACE;
+	return variant == SECCOMP_VARIANT_DEFAULT || variant == SECCOMP_VARIANT_PTRACE ||
+	       variant == SECCOMP_VARIANT_STRICT;
 }
 
 static int load(const struct sock_fprog *program, unsigned long flags)

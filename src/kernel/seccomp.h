@@ -31,6 +31,7 @@ enum seccomp_variant {
 	SECCOMP_VARIANT_PTRACE, /* tracing inside of the box; fixed addresses for debuggers */
 	SECCOMP_VARIANT_NESTED, /* sandboxes inside of the box; no notifications */
 	SECCOMP_VARIANT_NESTED_PTRACE,
+	SECCOMP_VARIANT_STRICT, /* no file in memory, no execution by descriptor */
 	SECCOMP_VARIANT_INIT,	/* pid 1 of a box; anything else kills it */
 	SECCOMP_VARIANT_PARSE,	/* a reader of foreign text; anything else kills it */
 	SECCOMP_VARIANT_SCOPE,	/* who talks with systemd's manager; anything else kills it */

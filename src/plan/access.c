@@ -58,12 +58,13 @@ static bool is_free(const struct policy *policy, const struct view_path *hidden)
 static enum access_way way_of_class(const struct policy *policy, const struct view_path *row)
 {
 	static const enum access_way by_class[PATH_CLASS_COUNT] = {
-		[PATH_READ] = ACCESS_READ_ONLY, [PATH_WRITE] = ACCESS_IN_PLACE,
-		[PATH_HIDE] = ACCESS_HIDDEN,	[PATH_PROTECT] = ACCESS_PROTECTED,
-		[PATH_CACHE] = ACCESS_CACHE,	[PATH_DEVICE] = ACCESS_DEVICE,
-		[PATH_LINK] = ACCESS_LINK,	[PATH_FILE] = ACCESS_MADE,
-		[PATH_COPY] = ACCESS_COPY,	[PATH_GIT] = ACCESS_GIT,
-		[PATH_OBJECTS] = ACCESS_GIT,	[PATH_STAGE] = ACCESS_STAGED,
+		[PATH_READ] = ACCESS_READ_ONLY,	 [PATH_WRITE] = ACCESS_IN_PLACE,
+		[PATH_HIDE] = ACCESS_HIDDEN,	 [PATH_PROTECT] = ACCESS_PROTECTED,
+		[PATH_CACHE] = ACCESS_CACHE,	 [PATH_DEVICE] = ACCESS_DEVICE,
+		[PATH_LINK] = ACCESS_LINK,	 [PATH_FILE] = ACCESS_MADE,
+		[PATH_COPY] = ACCESS_COPY,	 [PATH_GIT] = ACCESS_GIT,
+		[PATH_OBJECTS] = ACCESS_GIT,	 [PATH_STAGE] = ACCESS_STAGED,
+		[PATH_PROGRAM] = ACCESS_PROGRAM,
 	};
 
 	if (row->class == PATH_STAGE && policy->flags & POLICY_EPHEMERAL)

@@ -1,4 +1,4 @@
-#include "plan/plan.h"
+#include "plan/builder.h"
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -11,38 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* RLIMIT_*, fixed by the ABI (asm-generic/resource.h) */
-#define RLIMIT_CORE_ 4u
-#define RLIMIT_NPROC_ 6u
-#define RLIMIT_NOFILE_ 7u
-#define RLIMIT_SIGPENDING_ 11u
-/* Before anything else of the host when memory runs out, but behind what was marked on purpose. */
-#define OOM_SCORE 800u
-
-/* The private areas: directories of one tmpfs, each mounted at its place. */
-struct area {
-	const char *name, *target;
-	unsigned mode;
-	uint64_t flags;
-};
-
-struct builder {
-	const struct policy *policy;
-	const struct plan_facts *facts;
-	struct arena *arena;
-	struct plan plan;
-	const char **made; /* directories that exist in the new root already */
-	size_t made_count;
-	const struct view_path **rows; /* mounts, shallow first */
-	size_t row_count;
-	uint64_t idmap; /* PLAN_IDMAP where the caller is the host's root */
-	unsigned shades;
-	const struct area *areas; /* the private areas */
-	size_t area_count;
-	const char *fault; /* the first row that could not be placed */
-};
-
-static struct plan_op *emit(struct builder *builder, enum plan_kind kind, enum layer layer)
+struct plan_op *builder_emit(struct builder *builder, enum plan_kind kind, enum layer layer)
 {
 	static struct plan_op nowhere;
 	struct plan_op *ops = arena_push(builder->arena, builder->plan.ops, builder->plan.count,
@@ -58,27 +27,27 @@ static struct plan_op *emit(struct builder *builder, enum plan_kind kind, enum l
 	return ops;
 }
 
-static struct plan_op *emit_at(struct builder *builder, enum plan_kind kind, enum layer layer,
-			       const char *target)
+struct plan_op *builder_emit_at(struct builder *builder, enum plan_kind kind, enum layer layer,
+				const char *target)
 {
-	struct plan_op *op = emit(builder, kind, layer);
+	struct plan_op *op = builder_emit(builder, kind, layer);
 
 	op->target = target;
 	return op;
 }
 
-/* A copy stands for the host's own object, which is bound where a copy has no place. */
-static enum path_class shown_class(const struct view_path *row)
+enum path_class builder_shown_class(const struct view_path *row)
 {
 	return row->class == PATH_COPY ? PATH_READ : row->class;
 }
 
 static bool is_mount(const struct view_path *row)
 {
-	enum path_class class = shown_class(row);
+	enum path_class class = builder_shown_class(row);
 
 	return class == PATH_READ || class == PATH_WRITE || class == PATH_CACHE ||
-	       class == PATH_DEVICE || class == PATH_GIT || class == PATH_STAGE;
+	       class == PATH_DEVICE || class == PATH_GIT || class == PATH_STAGE ||
+	       class == PATH_PROGRAM;
 }
 
 /* True when a hide row stands at or above the target: deny beats allow. */
@@ -166,7 +135,7 @@ static void make_directories(struct builder *builder, const char *path, size_t m
 			builder->fault = path;
 			return;
 		}
-		struct plan_op *op = emit_at(builder, PLAN_DIRECTORY, LAYER_MOUNT, part);
+		struct plan_op *op = builder_emit_at(builder, PLAN_DIRECTORY, LAYER_MOUNT, part);
 
 		op->number = 0755;
 		op->flags = kept(builder, part);
@@ -176,13 +145,13 @@ static void make_directories(struct builder *builder, const char *path, size_t m
 
 static void emit_areas(struct builder *builder)
 {
-	struct plan_op *areas = emit(builder, PLAN_AREAS, LAYER_MOUNT);
+	struct plan_op *areas = builder_emit(builder, PLAN_AREAS, LAYER_MOUNT);
 
 	areas->number = builder->policy->limits.values[LIMIT_AREA_SIZE];
 	areas->flags = builder->policy->limits.values[LIMIT_AREA_INODES];
 	for (size_t i = 0; i < builder->area_count; i++)
-		emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT, builder->areas[i].name)->number =
-			builder->areas[i].mode;
+		builder_emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT, builder->areas[i].name)
+			->number = builder->areas[i].mode;
 }
 
 static int by_depth(const void *left, const void *right)
@@ -211,14 +180,14 @@ static void sort_rows(struct builder *builder)
 	qsort(builder->rows, builder->row_count, sizeof(*builder->rows), by_depth);
 }
 
-/* A row that shows again what a row above it shows in the same way. */
-static bool is_redundant(const struct builder *builder, size_t index)
+bool builder_is_redundant(const struct builder *builder, size_t index)
 {
 	const struct view_path *row = builder->rows[index];
 	const struct view_path *above = mount_above(builder, row->target, index);
 
-	return above && shown_class(above) == shown_class(row) && above->class != PATH_CACHE &&
-	       above->class != PATH_GIT && above->class != PATH_STAGE &&
+	return above && builder_shown_class(above) == builder_shown_class(row) &&
+	       above->class != PATH_CACHE && above->class != PATH_GIT &&
+	       above->class != PATH_STAGE &&
 	       strcmp(path_below(row->target, above->target),
 		      path_below(row->source, above->source)) == 0 &&
 	       path_is_under(row->source, above->source);
@@ -232,15 +201,14 @@ static const struct view_path *placed_above(const struct builder *builder, const
 	for (size_t i = 0; i < builder->row_count; i++) {
 		const struct view_path *row = builder->rows[i];
 
-		if (path_is_under(path, row->target) && !is_redundant(builder, i) &&
+		if (path_is_under(path, row->target) && !builder_is_redundant(builder, i) &&
 		    (!best || strlen(row->target) >= strlen(best->target)))
 			best = row;
 	}
 	return best;
 }
 
-/* The same, of the rows that stand before this one. */
-static const struct view_path *placed_before(const struct builder *builder, size_t index)
+const struct view_path *builder_placed_before(const struct builder *builder, size_t index)
 {
 	const struct view_path *best = NULL;
 
@@ -248,7 +216,7 @@ static const struct view_path *placed_before(const struct builder *builder, size
 		const struct view_path *row = builder->rows[i];
 
 		if (path_is_under(builder->rows[index]->target, row->target) &&
-		    !is_redundant(builder, i) &&
+		    !builder_is_redundant(builder, i) &&
 		    (!best || strlen(row->target) >= strlen(best->target)))
 			best = row;
 	}
@@ -289,7 +257,8 @@ static const char *emit_shade(struct builder *builder, const struct view_path *r
 			continue;
 		if (!shade) {
 			shade = arena_format(builder->arena, "shade%u", builder->shades++);
-			emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_HIDE, shade)->number = 0755;
+			builder_emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_HIDE, shade)->number =
+				0755;
 		}
 		below = path_below(hide->target, row->target);
 		for (const char *slash = strchr(below, '/'); slash;
@@ -299,11 +268,13 @@ static const char *emit_shade(struct builder *builder, const struct view_path *r
 
 			if (!parent || was_made(builder, parent))
 				continue;
-			emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_HIDE, parent)->number = 0755;
+			builder_emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_HIDE, parent)->number =
+				0755;
 			note_made(builder, parent);
 		}
-		struct plan_op *op = emit_at(builder, PLAN_WHITEOUT, LAYER_HIDE,
-					     arena_format(builder->arena, "%s/%s", shade, below));
+		struct plan_op *op =
+			builder_emit_at(builder, PLAN_WHITEOUT, LAYER_HIDE,
+					arena_format(builder->arena, "%s/%s", shade, below));
 
 		op->rule = hide->rule;
 	}
@@ -339,7 +310,7 @@ static void emit_mount_point(struct builder *builder, const struct view_path *ro
 	}
 	make_directories(builder, row->target, index, false);
 	if (!mount_above(builder, row->target, index) && !was_made(builder, row->target)) {
-		struct plan_op *op = emit_at(builder, PLAN_FILE, LAYER_MOUNT, row->target);
+		struct plan_op *op = builder_emit_at(builder, PLAN_FILE, LAYER_MOUNT, row->target);
 
 		op->source = "";
 		op->number = 0444;
@@ -371,7 +342,7 @@ static void emit_copy(struct builder *builder, const struct view_path *row, size
 	struct plan_op *op;
 
 	make_directories(builder, row->target, index, false);
-	op = emit_at(builder, PLAN_COPY, LAYER_MOUNT, row->target);
+	op = builder_emit_at(builder, PLAN_COPY, LAYER_MOUNT, row->target);
 	op->flags = PLAN_KEPT;
 	op->state = row->state;
 	set_source(op, row);
@@ -390,7 +361,7 @@ static void emit_pins(struct builder *builder, const struct view_path *row,
 
 		if (!parent || was_made(builder, parent))
 			continue;
-		emit_at(builder, PLAN_PIN, LAYER_PROTECT, parent)->rule = row->rule;
+		builder_emit_at(builder, PLAN_PIN, LAYER_PROTECT, parent)->rule = row->rule;
 		note_made(builder, parent);
 	}
 }
@@ -424,7 +395,7 @@ static const char *upper_of(const struct builder *builder, const struct view_pat
 /* Whoever could move a directory above a git directory would have the host find another there. */
 static void pin_git(struct builder *builder, size_t index)
 {
-	const struct view_path *above = placed_before(builder, index);
+	const struct view_path *above = builder_placed_before(builder, index);
 
 	if (builder->rows[index]->class == PATH_GIT && above && above->class == PATH_WRITE)
 		emit_pins(builder, builder->rows[index], above);
@@ -437,7 +408,7 @@ static void emit_overlay(struct builder *builder, const struct view_path *row)
 	enum layer layer = shade		  ? LAYER_HIDE :
 			   row->class == PATH_GIT ? LAYER_PROTECT :
 						    LAYER_MOUNT;
-	struct plan_op *op = emit_at(builder, PLAN_OVERLAY, layer, row->target);
+	struct plan_op *op = builder_emit_at(builder, PLAN_OVERLAY, layer, row->target);
 
 	op->shade = shade;
 	op->upper = upper;
@@ -448,7 +419,7 @@ static void emit_overlay(struct builder *builder, const struct view_path *row)
 
 static void emit_bind(struct builder *builder, const struct view_path *row)
 {
-	struct plan_op *op = emit_at(builder, PLAN_BIND, LAYER_MOUNT, row->target);
+	struct plan_op *op = builder_emit_at(builder, PLAN_BIND, LAYER_MOUNT, row->target);
 
 	op->flags = row->class == PATH_WRITE  ? builder->idmap :
 		    row->class == PATH_DEVICE ? PLAN_DEVICE | PLAN_NO_EXEC :
@@ -470,10 +441,23 @@ static void emit_stores(struct builder *builder)
 		above = placed_above(builder, row->target);
 		if (!above || above->class != PATH_GIT)
 			continue;
-		op = emit_at(builder, PLAN_OBJECTS, LAYER_PROTECT, row->target);
+		op = builder_emit_at(builder, PLAN_OBJECTS, LAYER_PROTECT, row->target);
 		op->flags = builder->idmap | PLAN_READ_ONLY;
 		set_source(op, row);
 	}
+}
+
+/* System files are world-readable: they need no map, and their file system may lack it. */
+static bool is_systems(const struct builder *builder, size_t index)
+{
+	const struct view_path *row = builder->rows[index];
+
+	/* a program is listed by a file, but is of the kind of what it lies in */
+	if (row->class == PATH_PROGRAM)
+		row = builder_placed_before(builder, index);
+	return !row || (builder_shown_class(row) == PATH_READ &&
+			!path_is_under(row->source, builder->policy->home) &&
+			builder->policy->rules[row->rule].file == NULL);
 }
 
 static void emit_row(struct builder *builder, size_t index)
@@ -488,7 +472,7 @@ static void emit_row(struct builder *builder, size_t index)
 		return;
 	}
 
-	if (is_redundant(builder, index) && !shaded)
+	if (builder_is_redundant(builder, index) && !shaded)
 		return;
 	emit_mount_point(builder, row, index);
 	pin_git(builder, index);
@@ -498,15 +482,14 @@ static void emit_row(struct builder *builder, size_t index)
 	else
 		emit_bind(builder, row);
 	op = &builder->plan.ops[builder->plan.count - 1];
-	/* system files are world-readable: they need no map, and their file system may lack it */
-	if (shown_class(row) == PATH_READ && !path_is_under(row->source, builder->policy->home) &&
-	    builder->policy->rules[row->rule].file == NULL)
+	if (is_systems(builder, index))
 		op->flags &= ~(uint64_t)PLAN_IDMAP;
 }
 
 static void emit_layers(struct builder *builder, const struct view_path *row)
 {
-	struct plan_op *op = emit_at(builder, PLAN_LAYERS, LAYER_PROTECT, upper_of(builder, row));
+	struct plan_op *op =
+		builder_emit_at(builder, PLAN_LAYERS, LAYER_PROTECT, upper_of(builder, row));
 
 	op->rule = row->rule;
 	/* the overlay's own directory has the mode of the upper one */
@@ -520,7 +503,7 @@ static void emit_leases(struct builder *builder)
 
 		if (builder->rows[i]->class != PATH_CACHE)
 			continue;
-		op = emit_at(builder, PLAN_LEASE, LAYER_MOUNT, builder->rows[i]->upper);
+		op = builder_emit_at(builder, PLAN_LEASE, LAYER_MOUNT, builder->rows[i]->upper);
 		op->rule = builder->rows[i]->rule;
 	}
 	for (size_t i = 0; i < builder->row_count; i++)
@@ -544,7 +527,8 @@ static void emit_namespaces(struct builder *builder)
 	};
 
 	for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
-		emit(builder, PLAN_NAMESPACE, namespaces[i].layer)->number = namespaces[i].flag;
+		builder_emit(builder, PLAN_NAMESPACE, namespaces[i].layer)->number =
+			namespaces[i].flag;
 }
 
 static void emit_made_rows(struct builder *builder)
@@ -561,8 +545,8 @@ static void emit_made_rows(struct builder *builder)
 		    mount_above(builder, row->target, builder->row_count))
 			continue;
 		make_directories(builder, row->target, 0, false);
-		op = emit_at(builder, row->class == PATH_LINK ? PLAN_LINK : PLAN_FILE, LAYER_MOUNT,
-			     row->target);
+		op = builder_emit_at(builder, row->class == PATH_LINK ? PLAN_LINK : PLAN_FILE,
+				     LAYER_MOUNT, row->target);
 		op->source = row->source;
 		op->number = row->class == PATH_FILE ? 0644 : 0;
 		op->flags = kept(builder, row->target);
@@ -584,11 +568,12 @@ static void emit_inputs(struct builder *builder)
 		if (!view_is_input(row))
 			continue;
 		if (!was_made(builder, VIEW_INPUTS)) {
-			emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT, names)->number = 0755;
+			builder_emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT, names)->number =
+				0755;
 			note_made(builder, VIEW_INPUTS);
 		}
-		op = emit_at(builder, is_file ? PLAN_AREA_FILE : PLAN_AREA_DIRECTORY, LAYER_MOUNT,
-			     row->target + sizeof("/run/") - 1);
+		op = builder_emit_at(builder, is_file ? PLAN_AREA_FILE : PLAN_AREA_DIRECTORY,
+				     LAYER_MOUNT, row->target + sizeof("/run/") - 1);
 		op->source = is_file ? "" : NULL;
 		op->number = is_file ? 0444 : 0755;
 		note_made(builder, row->target);
@@ -602,8 +587,8 @@ static void emit_mask_link(struct builder *builder)
 
 	for (size_t i = 0; i < view->count; i++)
 		if (view->paths[i].class == PATH_HIDE && view->paths[i].kind == PATH_KIND_LINK) {
-			emit_at(builder, PLAN_AREA_LINK, LAYER_HIDE,
-				&PLAN_MASK_LINK[sizeof("/run/") - 1])
+			builder_emit_at(builder, PLAN_AREA_LINK, LAYER_HIDE,
+					&PLAN_MASK_LINK[sizeof("/run/") - 1])
 				->source = PLAN_MASK_LINK_TEXT;
 			return;
 		}
@@ -624,14 +609,14 @@ static void emit_evidence(struct builder *builder)
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		struct plan_op *op = emit_at(builder, PLAN_AREA_FILE, LAYER_MOUNT,
-					     files[i].path + sizeof("/run/") - 1);
+		struct plan_op *op = builder_emit_at(builder, PLAN_AREA_FILE, LAYER_MOUNT,
+						     files[i].path + sizeof("/run/") - 1);
 
 		op->source = files[i].content;
 		op->number = files[i].mode;
 	}
-	emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT,
-		&PLAN_MASK_DIRECTORY[sizeof("/run/") - 1]);
+	builder_emit_at(builder, PLAN_AREA_DIRECTORY, LAYER_MOUNT,
+			&PLAN_MASK_DIRECTORY[sizeof("/run/") - 1]);
 	emit_inputs(builder);
 	emit_mask_link(builder);
 }
@@ -642,15 +627,15 @@ static void emit_proc(struct builder *builder)
 	static const char *const masked[] = { "/proc/kallsyms", "/proc/config.gz", "/proc/keys",
 					      "/proc/cmdline", "/proc/modules" };
 	bool nested = builder->policy->flags & POLICY_NESTED_USERNS;
-	struct plan_op *op = emit_at(builder, PLAN_PROC, LAYER_PROC, "/proc");
+	struct plan_op *op = builder_emit_at(builder, PLAN_PROC, LAYER_PROC, "/proc");
 
 	if (nested)
 		/* a nested sandbox mounts its own proc only where this one is wholly visible */
 		return;
 	op->flags = PLAN_READ_ONLY;
 	for (size_t i = 0; i < sizeof(masked) / sizeof(masked[0]); i++)
-		emit_at(builder, PLAN_MASK, LAYER_PROC, masked[i])->flags = PLAN_OPTIONAL |
-									    PLAN_EMPTY;
+		builder_emit_at(builder, PLAN_MASK, LAYER_PROC, masked[i])->flags = PLAN_OPTIONAL |
+										    PLAN_EMPTY;
 }
 
 /* In an overlay names are hidden by whiteouts, but protected as anywhere. */
@@ -678,12 +663,12 @@ static void emit_in_place(struct builder *builder)
 			continue;
 		if (row->class == PATH_HIDE && row->kind != PATH_KIND_MISSING) {
 			emit_pins(builder, row, above);
-			op = emit_at(builder, PLAN_MASK, LAYER_HIDE, row->target);
+			op = builder_emit_at(builder, PLAN_MASK, LAYER_HIDE, row->target);
 			op->number = row->kind;
 			op->rule = row->rule;
 		} else if (row->class == PATH_PROTECT && !is_hidden(view, row->target)) {
 			emit_pins(builder, row, above);
-			op = emit_at(builder, PLAN_PIN, LAYER_PROTECT, row->target);
+			op = builder_emit_at(builder, PLAN_PIN, LAYER_PROTECT, row->target);
 			op->flags = PLAN_READ_ONLY |
 				    (row->kind == PATH_KIND_LINK ? PLAN_LINK_KIND : 0);
 			op->rule = row->rule;
@@ -705,7 +690,7 @@ static void emit_home(struct builder *builder)
 
 static void emit_count(struct builder *builder, const char *name, enum limit limit)
 {
-	struct plan_op *op = emit_at(builder, PLAN_COUNT, LAYER_USER_NAMESPACE, name);
+	struct plan_op *op = builder_emit_at(builder, PLAN_COUNT, LAYER_USER_NAMESPACE, name);
 
 	op->number = builder->policy->limits.values[limit];
 }
@@ -735,13 +720,13 @@ static void emit_view(struct builder *builder)
 
 	emit_areas(builder);
 	emit_evidence(builder);
-	root = emit(builder, PLAN_ROOT, LAYER_MOUNT);
+	root = builder_emit(builder, PLAN_ROOT, LAYER_MOUNT);
 	root->flags = PLAN_READ_ONLY;
 	for (size_t i = 0; i < builder->area_count; i++) {
 		struct plan_op *op;
 
 		make_directories(builder, builder->areas[i].target, 0, true);
-		op = emit_at(builder, PLAN_AREA, LAYER_MOUNT, builder->areas[i].target);
+		op = builder_emit_at(builder, PLAN_AREA, LAYER_MOUNT, builder->areas[i].target);
 		op->source = builder->areas[i].name;
 		op->flags = builder->areas[i].flags;
 	}
@@ -753,11 +738,11 @@ static void emit_view(struct builder *builder)
 	make_directories(builder, "/proc", 0, true);
 	emit_proc(builder);
 	make_directories(builder, "/dev/pts", 0, true);
-	terminals = emit_at(builder, PLAN_DEVPTS, LAYER_SESSION, "/dev/pts");
+	terminals = builder_emit_at(builder, PLAN_DEVPTS, LAYER_SESSION, "/dev/pts");
 	terminals->number = builder->policy->limits.values[LIMIT_TERMINALS];
 	terminals->flags = builder->policy->flags & POLICY_TTY ? PLAN_HANDED : 0;
 	emit_in_place(builder);
-	emit(builder, PLAN_PIVOT, LAYER_MOUNT);
+	builder_emit(builder, PLAN_PIVOT, LAYER_MOUNT);
 }
 
 /* The name of the skeleton is the hash of what it is made of. */
@@ -804,7 +789,7 @@ static void name_skeleton(struct builder *builder)
 
 static void emit_identity(struct builder *builder, enum plan_kind kind)
 {
-	struct plan_op *op = emit(builder, kind, LAYER_USER_NAMESPACE);
+	struct plan_op *op = builder_emit(builder, kind, LAYER_USER_NAMESPACE);
 
 	op->number = builder->policy->uid;
 	op->flags = builder->policy->gid;
@@ -816,115 +801,25 @@ static void emit_box(struct builder *builder)
 
 	emit_namespaces(builder);
 	emit_identity(builder, PLAN_IDENTITY);
-	emit(builder, PLAN_HOSTNAME, LAYER_UTS)->source = PLAN_BOX_HOSTNAME;
-	emit(builder, PLAN_LOOPBACK, LAYER_NETWORK);
+	builder_emit(builder, PLAN_HOSTNAME, LAYER_UTS)->source = PLAN_BOX_HOSTNAME;
+	builder_emit(builder, PLAN_LOOPBACK, LAYER_NETWORK);
 	for (size_t i = 0; i < policy->listener_count; i++)
-		emit(builder, PLAN_LISTENER, LAYER_NETWORK)->number = i;
+		builder_emit(builder, PLAN_LISTENER, LAYER_NETWORK)->number = i;
 	if (policy->egress.mode == EGRESS_POLICY) {
-		emit(builder, PLAN_ROUTES, LAYER_NETWORK);
-		emit(builder, PLAN_CAPTURE, LAYER_NETWORK)->number = PLACE_LISTENER_PORT;
+		builder_emit(builder, PLAN_ROUTES, LAYER_NETWORK);
+		builder_emit(builder, PLAN_CAPTURE, LAYER_NETWORK)->number = PLACE_LISTENER_PORT;
 	}
 	emit_view(builder);
 	emit_counts(builder);
 	emit_identity(builder, PLAN_NESTED_USER);
 	/* who owns one mounts cgroupfs, and could write to the caller's groups there */
 	if ((policy->flags & POLICY_NESTED_USERNS) && builder->facts->owns_cgroup)
-		emit(builder, PLAN_NO_CGROUP_NAMESPACES, LAYER_CGROUP);
-	emit(builder, PLAN_INIT_CAPABILITIES, LAYER_CAPABILITIES);
-	emit(builder, PLAN_INIT_NO_NEW_PRIVS, LAYER_NO_NEW_PRIVS);
-	emit(builder, PLAN_INIT_LANDLOCK, LAYER_LANDLOCK);
-	emit(builder, PLAN_INIT_SECCOMP, LAYER_SECCOMP);
-	emit(builder, PLAN_INIT, LAYER_INIT);
-}
-
-static void allow(struct builder *builder, const char *target, enum plan_access access)
-{
-	emit_at(builder, PLAN_LANDLOCK_ALLOW, LAYER_LANDLOCK, target)->number = access;
-}
-
-/* What belongs to a git directory lies below the rule of that, or of the tree that it lies in. */
-static bool is_gits_own(const struct builder *builder, size_t index)
-{
-	const struct view_path *row = builder->rows[index];
-	const struct view_path *above = placed_before(builder, index);
-
-	return row->class == PATH_GIT && above &&
-	       (above->class == PATH_WRITE || above->class == PATH_GIT ||
-		above->class == PATH_STAGE);
-}
-
-static void emit_landlock(struct builder *builder)
-{
-	const struct policy *policy = builder->policy;
-	struct plan_op *op;
-
-	/* file rules forbid every mount, and a box that nests sandboxes needs mounts */
-	if (!(policy->flags & POLICY_NESTED_USERNS)) {
-		static const char *const writable[] = { "/tmp", "/var/tmp", "/dev/shm" };
-
-		allow(builder, "/", PLAN_ACCESS_LIST);
-		allow(builder, "/etc", PLAN_ACCESS_READ);
-		allow(builder, "/proc", PLAN_ACCESS_DEVICE);
-		allow(builder, "/dev", PLAN_ACCESS_DEVICE);
-		allow(builder, PLAN_EVIDENCE "/policy.txt", PLAN_ACCESS_READ);
-		allow(builder, PLAN_EVIDENCE "/policy.json", PLAN_ACCESS_READ);
-		for (size_t i = 0; i < sizeof(writable) / sizeof(writable[0]); i++)
-			allow(builder, writable[i], PLAN_ACCESS_WRITE);
-		allow(builder, policy->home, PLAN_ACCESS_WRITE);
-		allow(builder, arena_format(builder->arena, "/run/user/%u", policy->uid),
-		      PLAN_ACCESS_WRITE);
-		for (size_t i = 0; i < builder->row_count; i++) {
-			const struct view_path *row = builder->rows[i];
-
-			/* what lies below the home or a writable row is covered by it */
-			if (row->class == PATH_DEVICE || is_redundant(builder, i) ||
-			    path_is_under(row->target, policy->home) ||
-			    path_is_under(row->target, "/etc") || is_gits_own(builder, i))
-				continue;
-			allow(builder, row->target,
-			      shown_class(row) == PATH_READ ? PLAN_ACCESS_READ : PLAN_ACCESS_WRITE);
-		}
-	}
-	op = emit_at(builder, PLAN_LANDLOCK, LAYER_LANDLOCK, PLAN_CANARY);
-	op->number = builder->facts->landlock_abi;
-	op->flags = policy->flags & POLICY_NESTED_USERNS ? PLAN_OPTIONAL : 0;
-}
-
-static void emit_limit(struct builder *builder, unsigned resource, uint64_t value)
-{
-	struct plan_op *op;
-
-	if (value == LIMIT_NONE)
-		return;
-	op = emit(builder, PLAN_LIMIT, LAYER_LIMITS);
-	op->number = resource;
-	op->flags = value;
-}
-
-static void emit_enter(struct builder *builder)
-{
-	const struct policy *policy = builder->policy;
-	unsigned filter = (policy->flags & POLICY_ALLOW_PTRACE ? PLAN_FILTER_PTRACE : 0) |
-			  (policy->flags & POLICY_NESTED_USERNS ? PLAN_FILTER_NESTED : 0);
-
-	emit(builder, PLAN_JOIN, LAYER_PID);
-	emit(builder, PLAN_SESSION, LAYER_SESSION);
-	emit(builder, PLAN_STREAMS, LAYER_STREAMS);
-	emit(builder, PLAN_SIGNALS, LAYER_SESSION);
-	emit_at(builder, PLAN_DIRECTORY_CHANGE, LAYER_MOUNT, policy->cwd);
-	/* 1 and not 0: only 1 also stops a core_pattern that is a pipe (core(5), do_coredump()) */
-	emit_limit(builder, RLIMIT_CORE_, 1);
-	emit_limit(builder, RLIMIT_NPROC_, policy->limits.values[LIMIT_PIDS]);
-	emit_limit(builder, RLIMIT_SIGPENDING_, policy->limits.values[LIMIT_SIGNALS]);
-	emit(builder, PLAN_OOM_SCORE, LAYER_LIMITS)->number = OOM_SCORE;
-	emit(builder, PLAN_CAPABILITIES, LAYER_CAPABILITIES);
-	emit(builder, PLAN_NO_NEW_PRIVS, LAYER_NO_NEW_PRIVS);
-	emit_landlock(builder);
-	emit(builder, PLAN_SECCOMP, LAYER_SECCOMP)->number = filter;
-	/* last: a task that has as many descriptors on their way in sockets as a process may have
-	 * open must not keep the filter's listener from being passed (message_send()) */
-	emit_limit(builder, RLIMIT_NOFILE_, policy->limits.values[LIMIT_FILES]);
-	emit(builder, PLAN_EXEC, LAYER_ENVIRONMENT);
+		builder_emit(builder, PLAN_NO_CGROUP_NAMESPACES, LAYER_CGROUP);
+	builder_emit(builder, PLAN_INIT_CAPABILITIES, LAYER_CAPABILITIES);
+	builder_emit(builder, PLAN_INIT_NO_NEW_PRIVS, LAYER_NO_NEW_PRIVS);
+	builder_emit(builder, PLAN_INIT_LANDLOCK, LAYER_LANDLOCK);
+	builder_emit(builder, PLAN_INIT_SECCOMP, LAYER_SECCOMP);
+	builder_emit(builder, PLAN_INIT, LAYER_INIT);
 }
 
 int plan_build(const struct policy *policy, const struct plan_facts *facts, struct arena *arena,
@@ -952,12 +847,14 @@ int plan_build(const struct policy *policy, const struct plan_facts *facts, stru
 
 	sort_rows(&builder);
 	if (builder.rows) {
-		emit_at(&builder, PLAN_TASK_DIRECTORY, LAYER_MOUNT, facts->task_directory)->source =
-			facts->spares;
+		builder_emit_at(&builder, PLAN_TASK_DIRECTORY, LAYER_MOUNT, facts->task_directory)
+			->source = facts->spares;
 		emit_leases(&builder);
-		emit(&builder, PLAN_SKELETON, LAYER_MOUNT);
+		builder_emit(&builder, PLAN_SKELETON, LAYER_MOUNT);
 		emit_box(&builder);
-		emit_enter(&builder);
+		builder_emit_enter(&builder);
+		if (policy->flags & POLICY_EXEC_STRICT)
+			builder_make_strict(&builder);
 		name_skeleton(&builder);
 	}
 	if (arena_failed(arena))

@@ -56,6 +56,8 @@ enum plan_access {
 	PLAN_ACCESS_READ,   /* read, list, execute */
 	PLAN_ACCESS_WRITE,  /* everything */
 	PLAN_ACCESS_DEVICE, /* read, write and ioctl, nothing made */
+	PLAN_ACCESS_READ_DATA,	/* read, list */
+	PLAN_ACCESS_WRITE_DATA, /* everything but execute */
 };
 
 enum plan_filter {
@@ -63,6 +65,7 @@ enum plan_filter {
 	PLAN_FILTER_PTRACE = 1,
 	PLAN_FILTER_NESTED = 2,
 	PLAN_FILTER_NESTED_PTRACE = 3,
+	PLAN_FILTER_STRICT = 4, /* nothing is executed that is no file of a mount */
 };
 
 struct plan_op {

@@ -37,7 +37,9 @@ enum policy_flag {
 	POLICY_READ_ONLY = 1u << 5, /* nothing is written in the workspace */
 	POLICY_SHOW_SECRETS = 1u << 6,
 	POLICY_EPHEMERAL = 1u << 7, /* what is written in the workspace is gone at the end */
-	POLICY_FLAGS_ALL = (1u << 8) - 1,
+	/* what is no PATH_PROGRAM can neither be executed nor be mapped as code */
+	POLICY_EXEC_STRICT = 1u << 8,
+	POLICY_FLAGS_ALL = (1u << 9) - 1,
 	/* an overlay of the task's own lies over the workspace (PATH_STAGE) */
 	POLICY_LAYERED = POLICY_STAGE | POLICY_EPHEMERAL,
 	/* of these at most one; none: it is written in place */

@@ -57,10 +57,10 @@ bool view_has_gpu(const struct view *view)
 
 const char *path_class_name(enum path_class class)
 {
-	static const char *const names[PATH_CLASS_COUNT] = { "read",	"write",   "hide",
-							     "protect", "cache",   "device",
-							     "link",	"file",	   "copy",
-							     "git",	"objects", "stage" };
+	static const char *const names[PATH_CLASS_COUNT] = {
+		"read", "write", "hide", "protect", "cache", "device", "link",
+		"file", "copy",	 "git",	 "objects", "stage", "program"
+	};
 
 	return names[class];
 }

@@ -39,6 +39,7 @@ enum path_class {
 	PATH_GIT,     /* overlay: the host's git directory below, the task's own layer above */
 	PATH_OBJECTS, /* in such a one: a store of objects; it is no mount of its own */
 	PATH_STAGE,   /* overlay: the host's tree below, the task's layer above */
+	PATH_PROGRAM, /* the host's, read-only, in a policy that executes nothing else */
 	PATH_CLASS_COUNT,
 };
 

@@ -6,6 +6,7 @@
 #include "base/directory.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "policy/place.h"
 #include "policy/policy.h"
 #include "workspace/host.h"
@@ -19,6 +20,46 @@
 /* Where programs and libraries live; a link (merged /usr) stays a link. */
 static const char *const trees[] = { "/usr",   "/bin",	  "/sbin", "/lib", "/lib32",
 				     "/lib64", "/libx32", "/opt",  "/nix", "/gnu" };
+
+/* Of these a strict policy shows what it lists. */
+static const char *const program_directories[] = {
+	"/bin",
+	"/sbin",
+	"/usr/bin",
+	"/usr/sbin",
+	"/usr/games",
+	"/usr/libexec",
+	"/usr/local/bin",
+	"/usr/local/sbin",
+	"/usr/local/games",
+	"/usr/local/libexec",
+};
+
+/* And this instead of all of /usr. Links of a merged /usr stay. */
+static const char *const strict_trees[] = {
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+	"/usr/etc",
+	"/usr/include",
+	"/usr/lib",
+	"/usr/lib32",
+	"/usr/lib64",
+	"/usr/libx32",
+	"/usr/share",
+	"/usr/src",
+	"/usr/local/etc",
+	"/usr/local/include",
+	"/usr/local/lib",
+	"/usr/local/lib64",
+	"/usr/local/share",
+	"/opt",
+	"/nix",
+	"/gnu",
+};
 
 /*
  * What of /etc programs need to run at all: linking, certificates, languages' own configuration.
@@ -130,6 +171,30 @@ static void add_existing(struct gather *gather, const char *path, enum path_clas
 		add_link(gather, path, &status);
 	else
 		add_object(gather, path, class, &status, 0);
+}
+
+bool system_holds_programs(const char *path)
+{
+	for (size_t i = 0; i < sizeof(program_directories) / sizeof(program_directories[0]); i++)
+		if (path_is_under(path, program_directories[i]))
+			return true;
+	return false;
+}
+
+/* Programs and libraries. */
+static void add_trees(struct gather *gather)
+{
+	struct stat status;
+
+	if (!(gather->policy->flags & POLICY_EXEC_STRICT)) {
+		for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
+			add_existing(gather, trees[i], PATH_READ);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(strict_trees) / sizeof(strict_trees[0]); i++)
+		if (!system_holds_programs(strict_trees[i]) ||
+		    (lstat(strict_trees[i], &status) == 0 && S_ISLNK(status.st_mode)))
+			add_existing(gather, strict_trees[i], PATH_READ);
 }
 
 /* A name in /etc: what is small is shown by a copy, which costs the box no mount. */
@@ -263,8 +328,7 @@ int system_view(const struct caller *host, struct arena *arena, struct policy *p
 
 	(void)host;
 	gather.rule = policy_rule(policy, arena, rule_builtin(RULE_SYSTEM_READ_ONLY));
-	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
-		add_existing(&gather, trees[i], PATH_READ);
+	add_trees(&gather);
 	add_etc(&gather);
 	add_accounts(&gather);
 	add_names(&gather);

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct arena;
 struct error;
 struct caller;
@@ -15,3 +17,9 @@ struct policy;
  */
 int system_view(const struct caller *host, struct arena *arena, struct policy *policy,
 		struct error *error);
+
+/*
+ * True for a path in a directory that holds programs and nothing else, which a policy with
+ * exec.strict does not show.
+ */
+bool system_holds_programs(const char *path);

@@ -51,7 +51,7 @@ static bool is_mount(const struct view_path *row)
 {
 	return row->class == PATH_READ || row->class == PATH_WRITE || row->class == PATH_CACHE ||
 	       row->class == PATH_DEVICE || row->class == PATH_COPY || row->class == PATH_GIT ||
-	       row->class == PATH_STAGE;
+	       row->class == PATH_STAGE || row->class == PATH_PROGRAM;
 }
 
 static bool is_hidden(const struct view *view, const struct view_path *path)
