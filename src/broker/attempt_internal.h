@@ -16,6 +16,10 @@ int attempt_connect_to(const char *text, const char *port, int type, int *ret_fd
 attempt_function attempt_captured, attempt_door, attempt_name, attempt_nameserver,
 	attempt_change_network;
 
+/* Of a policy that executes listed programs alone, attempt_exec.c. */
+attempt_function attempt_run_copy, attempt_map_copy, attempt_map_code, attempt_memory_file,
+	attempt_run_open;
+
 /* Calls of the kernel, attempt_kernel.c. */
 attempt_function attempt_io_uring, attempt_bpf, attempt_perf, attempt_userfaultfd, attempt_keyctl,
 	attempt_socket, attempt_ptrace, attempt_unshare, attempt_mount, attempt_setns, attempt_x32,

@@ -94,6 +94,7 @@ static bool is_answer(enum battery_answers answers, int code)
 				      EACCES },
 		[ANSWERS_CAPTURED] = { ECONNRESET, ECONNREFUSED, EPIPE, ECONNABORTED },
 		[ANSWERS_LANDLOCK] = { EACCES, EPERM },
+		[ANSWERS_EXECUTION] = { EACCES, EPERM },
 	};
 
 	for (size_t i = 0; i < sizeof(table[0]) / sizeof(table[0][0]); i++)

@@ -20,7 +20,8 @@ enum battery_answers {
 	ANSWERS_CALL,
 	ANSWERS_NETWORK,
 	ANSWERS_CAPTURED,
-	ANSWERS_LANDLOCK
+	ANSWERS_LANDLOCK,
+	ANSWERS_EXECUTION
 };
 
 /* What is planted around the box. */

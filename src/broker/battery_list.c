@@ -532,6 +532,44 @@ static void add_calls(struct battery_maker *maker)
 	}
 }
 
+static void add_copies(struct battery_maker *maker, const char *directory)
+{
+	static const enum attempt attempts[] = { ATTEMPT_RUN_COPY, ATTEMPT_MAP_COPY };
+
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
+		give(maker, add_one(maker, attempts[i], directory), maker->decoys->token);
+}
+
+/* Whatever is no listed program, where it can be written and where not. */
+static void add_strict(struct battery_maker *maker)
+{
+	static const char *const private[] = { "/tmp", "/var/tmp", "/dev/shm" };
+	const struct policy *policy = &maker->effective->policy;
+
+	if (!(policy->flags & POLICY_EXEC_STRICT))
+		return;
+	for (size_t i = 0; i < sizeof(private) / sizeof(private[0]); i++)
+		add_copies(maker, private[i]);
+	add_copies(maker, policy->home);
+	add_copies(maker, arena_format(maker->arena, "/run/user/%u", policy->uid));
+	for (size_t i = 0; i < policy->view.count; i++) {
+		const struct view_path *row = &policy->view.paths[i];
+
+		if (view_lookup(&policy->view, row->target) != row)
+			continue;
+		if ((row->class == PATH_WRITE || row->class == PATH_CACHE ||
+		     row->class == PATH_STAGE || row->class == PATH_GIT) &&
+		    row->kind == PATH_KIND_DIRECTORY && is_callers(maker, row))
+			add_copies(maker, row->target);
+		if ((row->class == PATH_READ || row->class == PATH_COPY ||
+		     row->class == PATH_FILE) &&
+		    row->kind == PATH_KIND_FILE)
+			(void)add_one(maker, ATTEMPT_MAP_CODE, row->target);
+	}
+	(void)add(maker, ATTEMPT_MEMORY_FILE);
+	(void)add(maker, ATTEMPT_RUN_OPEN);
+}
+
 static bool is_planned(const struct plan *plan, enum layer layer)
 {
 	for (size_t i = 0; i < plan->count; i++)
@@ -572,5 +610,6 @@ void battery_list(struct battery_maker *maker)
 	add_processes(maker);
 	add_identity(maker);
 	add_privileges(maker);
+	add_strict(maker);
 	add_calls(maker);
 }

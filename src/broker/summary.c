@@ -121,6 +121,11 @@ const char *summary_text(const struct policy *policy, const char *hash, struct a
 		      policy->flags & POLICY_SHOW_SECRETS ? "shown" : "hidden",
 		      policy->flags & POLICY_NESTED_USERNS ? "allowed" : "refused",
 		      policy->flags & POLICY_ALLOW_PTRACE ? "allowed" : "refused");
+	if (policy->flags & POLICY_EXEC_STRICT)
+		buffer_text(
+			&text,
+			"Programs: only those of the list below (program) can be executed, or "
+			"loaded as code. What you make or download cannot, wherever it lies.\n\n");
 	if (policy->egress.mode == EGRESS_POLICY)
 		tell_network(&policy->egress, &text);
 	if (ruling_decides(policy))
@@ -152,6 +157,7 @@ const char *summary_json(const struct policy *policy, const char *hash, struct a
 	egress_rules_json(&policy->egress, EGRESS_ASK, &json);
 	json_bool(&json, "nested_userns", policy->flags & POLICY_NESTED_USERNS);
 	json_bool(&json, "ptrace", policy->flags & POLICY_ALLOW_PTRACE);
+	json_bool(&json, "exec_strict", policy->flags & POLICY_EXEC_STRICT);
 	if (ruling_decides(policy))
 		rulings_json(policy, &json);
 	json_array(&json, "paths");

@@ -52,10 +52,10 @@ enum plan_flag {
 };
 
 enum plan_access {
-	PLAN_ACCESS_LIST,   /* list directories */
-	PLAN_ACCESS_READ,   /* read, list, execute */
-	PLAN_ACCESS_WRITE,  /* everything */
-	PLAN_ACCESS_DEVICE, /* read, write and ioctl, nothing made */
+	PLAN_ACCESS_LIST,	/* list directories */
+	PLAN_ACCESS_READ,	/* read, list, execute */
+	PLAN_ACCESS_WRITE,	/* everything */
+	PLAN_ACCESS_DEVICE,	/* read, write and ioctl, nothing made */
 	PLAN_ACCESS_READ_DATA,	/* read, list */
 	PLAN_ACCESS_WRITE_DATA, /* everything but execute */
 };

@@ -91,5 +91,15 @@ const struct program *program_find_bytes(const char *name, size_t length);
 /* "grep" of "/bin/grep", as programs are called by. */
 const char *program_name(const char *word);
 
+/* What a program does with what it is given. */
+enum program_nature {
+	PROGRAM_TAKES_DATA,   /* by what is known of it */
+	PROGRAM_TAKES_CODE,   /* an interpreter: whoever may start it may do what it can */
+	PROGRAM_IS_NOT_KNOWN, /* no row tells */
+};
+
+/* Of a name or path, where a version may stand at its end ("python3.11"). */
+enum program_nature program_nature(const char *word);
+
 /* All rows, for tests. */
 const struct program *program_at(size_t index);

@@ -2,10 +2,11 @@
  * `bawn verify` against boxes that lack something: claims the whole plan, sets up a reduced one,
  * and prints what differs. Shows that the battery fails when a layer is missing. Never installed.
  *
- *	verify-lab WITHOUT STATE-DIRECTORY
+ *	verify-lab WITHOUT STATE-DIRECTORY [POLICY]
  *
- * WITHOUT is a layer's name, "read-only" (binds of the host are writable), "view" (it shows more
- * than is claimed), "probe" (the probe dies at once) or "nothing". "hidden" and "protected" are
+ * WITHOUT is a layer's name, "read-only" (binds of the host are writable), "execution" (anything
+ * can be executed), "view" (it shows more than is claimed), "probe" (the probe dies at once) or
+ * "nothing". "hidden" and "protected" are
  * names in the current directory. One line per difference: layer, attempt with its arguments,
  * outcome, between tabs. Exit 0: nothing differs; 1: something does; 125: failure.
  */
@@ -24,6 +25,18 @@ static bool is_left_out(const struct plan_op *op, const char *without)
 	return strcmp(layer_name(op->layer), without) == 0 && op->kind != PLAN_LISTENER;
 }
 
+/* What a policy with exec.strict adds to mounts and to Landlock's rules. */
+static void let_execute(struct plan_op *op)
+{
+	if (op->kind == PLAN_ROOT || op->kind == PLAN_BIND || op->kind == PLAN_AREA ||
+	    op->kind == PLAN_OVERLAY)
+		op->flags &= ~(uint64_t)PLAN_NO_EXEC;
+	if (op->kind == PLAN_LANDLOCK_ALLOW && op->number == PLAN_ACCESS_READ_DATA)
+		op->number = PLAN_ACCESS_READ;
+	if (op->kind == PLAN_LANDLOCK_ALLOW && op->number == PLAN_ACCESS_WRITE_DATA)
+		op->number = PLAN_ACCESS_WRITE;
+}
+
 static void reduce(struct plan *plan, const char *without, struct arena *arena)
 {
 	struct plan_op *ops = arena_array(arena, plan->count, sizeof(*ops));
@@ -36,6 +49,8 @@ static void reduce(struct plan *plan, const char *without, struct arena *arena)
 			continue;
 		if (strcmp(without, "read-only") == 0 && op.kind == PLAN_BIND)
 			op.flags &= ~(uint64_t)PLAN_READ_ONLY;
+		if (strcmp(without, "execution") == 0)
+			let_execute(&op);
 		ops[count++] = op;
 	}
 	plan->ops = ops;
@@ -78,18 +93,21 @@ static int make(const struct request *request, const char *without, struct arena
 	return result;
 }
 
-static int verify(const char *without, const char *state, struct arena *arena,
-		  struct battery *ret_battery, struct error *error)
+static int verify(char **argv, struct arena *arena, struct battery *ret_battery,
+		  struct error *error)
 {
 	struct effective CLEANUP_EFFECTIVE claimed = EFFECTIVE_NONE;
 	struct effective CLEANUP_EFFECTIVE enforced = EFFECTIVE_NONE;
+	const char *without = argv[1];
 	bool dies = strcmp(without, "probe") == 0;
 	char *command[] = { (char *)(uintptr_t)(dies ? "/usr/bin/false" : BATTERY_PROGRAM), NULL };
 	struct request_path paths[] = {
 		{ .class = PATH_HIDE, .path = "hidden", .flag = "--hide", .position = 1 },
 		{ .class = PATH_PROTECT, .path = "protected", .flag = "--protect", .position = 2 },
 	};
-	struct request request = { .state_path = state, .paths = paths, .path_count = 2 };
+	struct request request = {
+		.state_path = argv[2], .policy_path = argv[3], .paths = paths, .path_count = 2
+	};
 	enum effective_failure failure;
 	struct action action;
 	int result = battery_prepare(&request, false, arena, error);
@@ -113,9 +131,9 @@ int main(int argc, char **argv)
 	struct battery battery = { 0 };
 	struct error error = ERROR_NONE;
 
-	if (argc != 3)
+	if (argc != 3 && argc != 4)
 		return 99;
-	if (verify(argv[1], argv[2], &arena, &battery, &error) < 0) {
+	if (verify(argv, &arena, &battery, &error) < 0) {
 		(void)fprintf(stderr, "verify-lab: %s\n", error.message);
 		return 125;
 	}
