@@ -45,7 +45,7 @@ static int copy_to(int to_fd)
 	return count < 0 || fchmod(to_fd, 0755) < 0 ? -EBADMSG : 0;
 }
 
-/* A copy of the probe in a directory; the mount's answer must be about it, so others are no answer. */
+/* A copy of the probe in a directory. What is no answer about its execution is a bad one. */
 static int make_copy(char *const *arguments, char path[static PATH_LIMIT_BYTES])
 {
 	int CLEANUP_FD fd = -1;

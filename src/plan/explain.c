@@ -1,10 +1,11 @@
-#include "plan/explainer.h"
+#include "plan/explain.h"
 
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "plan/explainer.h"
 #include "policy/egress_text.h"
 #include "policy/held.h"
 #include "policy/policy.h"
@@ -49,9 +50,8 @@ struct explain_answer *explainer_answer(struct maker *maker, enum explain_questi
 	return grown;
 }
 
-void explainer_say(struct maker *maker, enum explain_question question,
-		   enum enforcement enforcement, enum layer layer, enum rule_builtin rule,
-		   const char *text)
+static void say(struct maker *maker, enum explain_question question, enum enforcement enforcement,
+		enum layer layer, enum rule_builtin rule, const char *text)
 {
 	explainer_answer(maker, question, enforcement, layer, rule_builtin(rule))->text = text;
 }
@@ -65,7 +65,7 @@ static void say_absent(struct maker *maker, enum explain_question question, enum
 	explainer_answer(maker, question, ENFORCEMENT_ABSENT, layer, none)->text = text;
 }
 
-void explainer_item(struct maker *maker, struct explain_answer *to, const char *item)
+void explain_item(struct maker *maker, struct explain_answer *to, const char *item)
 {
 	const char **grown = arena_push(maker->arena, to->items, to->item_count, sizeof(*grown));
 
@@ -157,9 +157,9 @@ static bool is_secret(const struct maker *maker, const struct view_path *row)
 	       rule_is(&maker->policy->rules[row->rule], RULE_WORKSPACE_SECRET);
 }
 
-void explainer_rows(struct maker *maker, enum explain_question question, enum path_class class,
-		    enum row_state state, enum enforcement enforcement, enum layer layer,
-		    const char *text)
+void explain_rows(struct maker *maker, enum explain_question question, enum path_class class,
+		  enum row_state state, enum enforcement enforcement, enum layer layer,
+		  const char *text)
 {
 	const struct view *view = &maker->policy->view;
 	size_t before = maker->explanation.count;
@@ -179,7 +179,7 @@ void explainer_rows(struct maker *maker, enum explain_question question, enum pa
 			at = explainer_answer(maker, question, enforcement, layer, rule);
 			at->text = text;
 		}
-		explainer_item(maker, at, row->target);
+		explain_item(maker, at, row->target);
 	}
 }
 
@@ -193,14 +193,13 @@ static void explain_command(struct maker *maker)
 	struct rule_ref rule = rule_builtin(RULE_RUN_ALLOWED);
 
 	if (!name) {
-		explainer_say(maker, EXPLAIN_COMMAND, ENFORCEMENT_EXACT, LAYER_ENVIRONMENT,
-			      RULE_RUN_ALLOWED,
-			      "any command: the answers below hold for all of them");
+		say(maker, EXPLAIN_COMMAND, ENFORCEMENT_EXACT, LAYER_ENVIRONMENT, RULE_RUN_ALLOWED,
+		    "any command: the answers below hold for all of them");
 		return;
 	}
 	line = explainer_answer(maker, EXPLAIN_COMMAND, ENFORCEMENT_INFERRED, LAYER_MOUNT, rule);
 	for (size_t i = 0; argv[i]; i++)
-		explainer_item(maker, line, argv[i]);
+		explain_item(maker, line, argv[i]);
 	if (!strchr(name, '/')) {
 		const char *search = "/usr/local/bin:/usr/bin:/bin";
 
@@ -229,7 +228,7 @@ static void explain_command(struct maker *maker)
 	line = explainer_answer(maker, EXPLAIN_COMMAND, ENFORCEMENT_EXACT, LAYER_MOUNT,
 				rule_builtin(RULE_WORKSPACE_WRITE));
 	line->text = "it starts in";
-	explainer_item(maker, line, policy->cwd);
+	explain_item(maker, line, policy->cwd);
 }
 
 /* Their places are not those of the host: both are told. */
@@ -248,8 +247,8 @@ static void explain_inputs(struct maker *maker)
 						policy->rules[row->rule]);
 			line->text = "inputs, read-only, each with what it is on the host";
 		}
-		explainer_item(maker, line,
-			       arena_format(maker->arena, "%s = %s", row->target, row->source));
+		explain_item(maker, line,
+			     arena_format(maker->arena, "%s = %s", row->target, row->source));
 	}
 }
 
@@ -282,7 +281,7 @@ static void explain_secrets(struct maker *maker)
 				SECRETS "absent by name. " SECRETS_WHERE;
 	for (size_t i = 0; i < view->count; i++)
 		if (is_secret(maker, &view->paths[i]))
-			explainer_item(maker, line, view->paths[i].target);
+			explain_item(maker, line, view->paths[i].target);
 	if (facts->secrets_are_cut)
 		explainer_answer(maker, EXPLAIN_READ, ENFORCEMENT_ABSENT, LAYER_HIDE, rule)->text =
 			"the workspace is larger than a start looks through: such files deeper in "
@@ -293,56 +292,54 @@ static void explain_secrets(struct maker *maker)
 	line->text = "named like secrets, and shown: git has their content as it is, for everybody "
 		     "who reads the repository";
 	for (size_t i = 0; i < facts->tracked_count; i++)
-		explainer_item(maker, line, facts->tracked[i]);
+		explain_item(maker, line, facts->tracked[i]);
 }
 
 static void explain_read(struct maker *maker)
 {
 	const enum explain_question read = EXPLAIN_READ;
 
-	explainer_rows(maker, read, PATH_READ, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		       "the host's, read-only");
-	explainer_rows(maker, read, PATH_COPY, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		       "copies of the host's, read-only, as these are at the start");
+	explain_rows(maker, read, PATH_READ, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		     "the host's, read-only");
+	explain_rows(maker, read, PATH_COPY, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		     "copies of the host's, read-only, as these are at the start");
 	explain_inputs(maker);
-	explainer_rows(maker, read, PATH_WRITE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		       "the host's, in place");
-	explainer_rows(maker, read, PATH_STAGE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		       "the host's below, the task's own layer above");
-	explainer_rows(maker, read, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		       "package caches: the host's below, the project's own above");
-	explainer_rows(maker, read, PATH_GIT, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
-		       "git directories: the host's below, the task's own layer above");
-	explainer_rows(maker, read, PATH_GIT, ROW_MASK, ENFORCEMENT_POLLED, LAYER_PROTECT,
-		       "git directories: the host's below, the task's own layer above");
-	explainer_rows(maker, read, PATH_DEVICE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		       "these devices and no other");
-	explainer_rows(maker, read, PATH_FILE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		       "small files made for the box, not the host's");
-	explainer_rows(maker, read, PATH_HIDE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_HIDE,
-		       "not these: absent by name, whatever the host puts there later");
-	explainer_rows(
+	explain_rows(maker, read, PATH_WRITE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		     "the host's, in place");
+	explain_rows(maker, read, PATH_STAGE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		     "the host's below, the task's own layer above");
+	explain_rows(maker, read, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		     "package caches: the host's below, the project's own above");
+	explain_rows(maker, read, PATH_GIT, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
+		     "git directories: the host's below, the task's own layer above");
+	explain_rows(maker, read, PATH_GIT, ROW_MASK, ENFORCEMENT_POLLED, LAYER_PROTECT,
+		     "git directories: the host's below, the task's own layer above");
+	explain_rows(maker, read, PATH_DEVICE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		     "these devices and no other");
+	explain_rows(maker, read, PATH_FILE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		     "small files made for the box, not the host's");
+	explain_rows(maker, read, PATH_HIDE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_HIDE,
+		     "not these: absent by name, whatever the host puts there later");
+	explain_rows(
 		maker, read, PATH_HIDE, ROW_MASK, ENFORCEMENT_POLLED, LAYER_HIDE,
 		"not these: covered by a mask in a directory that is written in place. When the "
 		"host renames another file over such a name, that file can be read until it is "
 		"covered again; --hide-strict refuses to start instead");
-	explainer_rows(
+	explain_rows(
 		maker, read, PATH_HIDE, ROW_LATER, ENFORCEMENT_POLLED, LAYER_HIDE,
 		"no such name now, in a directory that is written in place: if it appears, it is "
 		"covered, and can be read until then; --hide-strict refuses to start instead");
 	explain_secrets(maker);
-	explainer_say(
-		maker, read, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_HOME_PRIVATE,
-		"of the caller's home nothing but what is listed here: it is an empty private "
-		"directory");
-	explainer_say(maker, read, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_SYSTEM_ABSENT,
-		      "nothing else of the host's files: they are not refused, they are not there");
-	explainer_say(maker, read, ENFORCEMENT_EXACT, LAYER_PID, RULE_SYSTEM_ABSENT,
-		      "no process outside of the box: its /proc shows the box's own processes");
-	explainer_say(
-		maker, read, ENFORCEMENT_ABSENT, LAYER_PROC, RULE_SYSTEM_ABSENT,
-		"general facts about the machine in /proc (kernel version, processors, memory, load, "
-		"up time) are not held back");
+	say(maker, read, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_HOME_PRIVATE,
+	    "of the caller's home nothing but what is listed here: it is an empty private "
+	    "directory");
+	say(maker, read, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_SYSTEM_ABSENT,
+	    "nothing else of the host's files: they are not refused, they are not there");
+	say(maker, read, ENFORCEMENT_EXACT, LAYER_PID, RULE_SYSTEM_ABSENT,
+	    "no process outside of the box: its /proc shows the box's own processes");
+	say(maker, read, ENFORCEMENT_ABSENT, LAYER_PROC, RULE_SYSTEM_ABSENT,
+	    "general facts about the machine in /proc (kernel version, processors, memory, load, "
+	    "up time) are not held back");
 }
 
 /* A layer in the workspace's place has nothing that lies on the host meanwhile. */
@@ -366,29 +363,29 @@ static void explain_write(struct maker *maker)
 	const enum explain_question write = EXPLAIN_WRITE;
 	struct explain_answer *line;
 
-	explainer_rows(maker, write, PATH_WRITE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
-		       "the host's, in place: what it does there is done");
-	explainer_rows(
+	explain_rows(maker, write, PATH_WRITE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
+		     "the host's, in place: what it does there is done");
+	explain_rows(
 		maker, write, PATH_STAGE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		maker->policy->flags & POLICY_EPHEMERAL ?
 			"the task's own layer, gone when the task ends: nothing of it is ever on "
 			"the host, nor what its git does" :
 			"the task's own layer, a stage that stays when the task has ended: "
 			"nothing of it is on the host before `bawn apply`");
-	explainer_rows(
+	explain_rows(
 		maker, write, PATH_CACHE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		"the project's own layer of these caches, never the host's; while another run of "
 		"the project holds one, a private layer that is gone at the end");
-	explainer_rows(
+	explain_rows(
 		maker, write, PATH_GIT, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
 		"the task's own layer of these git directories: refs, index, configuration and "
 		"hooks of the host's stay as they are while it runs");
-	explainer_rows(
+	explain_rows(
 		maker, write, PATH_GIT, ROW_MASK, ENFORCEMENT_POLLED, LAYER_PROTECT,
 		"the task's own layer of these git directories: refs, index, configuration and "
 		"hooks of the host's stay as they are while it runs. When the host puts another "
 		"directory in the place of one, that can be changed until it is made read-only");
-	explainer_rows(
+	explain_rows(
 		maker, write, PATH_OBJECTS, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
 		maker->policy->flags & POLICY_LAYERED ?
 			"git's objects, in that layer: what the host has stays as it is, and what "
@@ -399,23 +396,23 @@ static void explain_write(struct maker *maker)
 	line = explainer_answer(maker, write, ENFORCEMENT_EXACT, LAYER_MOUNT,
 				rule_builtin(RULE_PRIVATE_AREA));
 	line->text = "private, in memory, gone at the end";
-	explainer_item(maker, line, maker->policy->home);
+	explain_item(maker, line, maker->policy->home);
 	for (size_t i = 0; i < maker->plan->count; i++)
 		if (maker->plan->ops[i].kind == PLAN_AREA &&
 		    !(maker->plan->ops[i].flags & PLAN_READ_ONLY) &&
 		    strcmp(maker->plan->ops[i].target, maker->policy->home) != 0)
-			explainer_item(maker, line, maker->plan->ops[i].target);
-	explainer_rows(
+			explain_item(maker, line, maker->plan->ops[i].target);
+	explain_rows(
 		maker, write, PATH_PROTECT, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_PROTECT,
 		"not these: visible and not changeable, nor the directories that lead to them");
-	explainer_rows(
+	explain_rows(
 		maker, write, PATH_PROTECT, ROW_MASK, ENFORCEMENT_POLLED, LAYER_PROTECT,
 		"not these: visible and not changeable, nor the directories that lead to them. "
 		"When the host replaces one, it can be changed until it is read-only again");
-	explainer_say(maker, write, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_SYSTEM_READ_ONLY,
-		      "nothing else: all other paths are read-only mounts or absent");
-	explainer_say(maker, write, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
-		      "no set-id bits, no device nodes, no extended flags of files");
+	say(maker, write, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_SYSTEM_READ_ONLY,
+	    "nothing else: all other paths are read-only mounts or absent");
+	say(maker, write, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
+	    "no set-id bits, no device nodes, no extended flags of files");
 	say_what_waits(maker);
 }
 
@@ -427,14 +424,12 @@ static void explain_egress(struct maker *maker)
 	};
 	const struct egress_policy *egress = &maker->policy->egress;
 
-	explainer_say(
-		maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_EGRESS_DEFAULT,
-		"the box's own loopback; every other connection ends at a proxy of bawn's, which makes "
-		"those that rules allow, and nothing else: no interface leads outside");
-	explainer_say(
-		maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_EGRESS_SPECIAL,
-		"not the host, private networks, metadata services and other special addresses, unless "
-		"a rule names them; whatever a name resolves to");
+	say(maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_EGRESS_DEFAULT,
+	    "the box's own loopback; every other connection ends at a proxy of bawn's, which makes "
+	    "those that rules allow, and nothing else: no interface leads outside");
+	say(maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_EGRESS_SPECIAL,
+	    "not the host, private networks, metadata services and other special addresses, unless "
+	    "a rule names them; whatever a name resolves to");
 	for (size_t i = 0; i < egress->rule_count; i++) {
 		struct explain_answer *line = explainer_answer(maker, EXPLAIN_CONNECT,
 							       ENFORCEMENT_EXACT, LAYER_NETWORK,
@@ -454,31 +449,28 @@ static void explain_connect(struct maker *maker)
 	struct explain_answer *line;
 
 	if (maker->policy->egress.mode == EGRESS_NONE)
-		explainer_say(
-			maker, connect, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_NETWORK_LOOPBACK,
-			"the box's own loopback (127.0.0.1, ::1) and nothing else: no address outside, "
-			"no port of the host's loopback, no names");
+		say(maker, connect, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_NETWORK_LOOPBACK,
+		    "the box's own loopback (127.0.0.1, ::1) and nothing else: no address outside, "
+		    "no port of the host's loopback, no names");
 	else
 		explain_egress(maker);
-	explainer_say(
-		maker, connect, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_SYSTEM_ABSENT,
-		"sockets with a path (docker.sock, ssh-agent, D-Bus, X11) are absent with their "
-		"directories; one that lies inside of a shown path can be reached");
-	explainer_say(maker, connect, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_NETWORK_LOOPBACK,
-		      "the host's abstract sockets are another network namespace's");
-	explainer_say(
-		maker, connect, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
-		"socket families: unix, IPv4, IPv6 (TCP and UDP) and route netlink; no vsock, packet, "
-		"AF_ALG, MPTCP or io_uring");
+	say(maker, connect, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_SYSTEM_ABSENT,
+	    "sockets with a path (docker.sock, ssh-agent, D-Bus, X11) are absent with their "
+	    "directories; one that lies inside of a shown path can be reached");
+	say(maker, connect, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_NETWORK_LOOPBACK,
+	    "the host's abstract sockets are another network namespace's");
+	say(maker, connect, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
+	    "socket families: unix, IPv4, IPv6 (TCP and UDP) and route netlink; no vsock, packet, "
+	    "AF_ALG, MPTCP or io_uring");
 	if (!maker->policy->listener_count)
 		return;
 	line = explainer_answer(maker, connect, ENFORCEMENT_EXACT, LAYER_NETWORK,
 				rule_builtin(RULE_NETWORK_LOOPBACK));
 	line->text = "listeners on the box's loopback that the supervisor holds";
 	for (size_t i = 0; i < maker->policy->listener_count; i++)
-		explainer_item(maker, line,
-			       arena_format(maker->arena, "port %u",
-					    (unsigned)maker->policy->listeners[i].port));
+		explain_item(maker, line,
+			     arena_format(maker->arena, "port %u",
+					  (unsigned)maker->policy->listeners[i].port));
 }
 
 static void explain_variables(struct maker *maker)
@@ -501,7 +493,7 @@ static void explain_variables(struct maker *maker)
 					       "is the task's to use" :
 					       "variables";
 		}
-		explainer_item(maker, at, policy->variables[i].name);
+		explain_item(maker, at, policy->variables[i].name);
 	}
 	if (!maker->facts->withheld_count)
 		return;
@@ -509,7 +501,7 @@ static void explain_variables(struct maker *maker)
 				rule_builtin(RULE_ENVIRONMENT_ALLOWLIST));
 	line->text = "not passed: the caller's";
 	for (size_t i = 0; i < maker->facts->withheld_count; i++)
-		explainer_item(maker, line, maker->facts->withheld[i]);
+		explain_item(maker, line, maker->facts->withheld[i]);
 }
 
 static void explain_identity(struct maker *maker)
@@ -528,23 +520,19 @@ static void explain_identity(struct maker *maker)
 			"user %s, uid %u, gid %u, inside and outside: files that it makes are the "
 			"caller's",
 		policy->user, policy->uid, policy->gid);
-	explainer_say(
-		maker, identity, ENFORCEMENT_EXACT, LAYER_CAPABILITIES, RULE_SYSCALL_ALLOWLIST,
-		"no capability, and none to be had: the bounding set is empty and no_new_privs is set");
-	explainer_say(
-		maker, identity, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_HOME_PRIVATE,
-		"no key, token or agent of the caller's home; of the git configuration only settings "
-		"that run nothing, and the author's name and address");
+	say(maker, identity, ENFORCEMENT_EXACT, LAYER_CAPABILITIES, RULE_SYSCALL_ALLOWLIST,
+	    "no capability, and none to be had: the bounding set is empty and no_new_privs is set");
+	say(maker, identity, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_HOME_PRIVATE,
+	    "no key, token or agent of the caller's home; of the git configuration only settings "
+	    "that run nothing, and the author's name and address");
 	explain_variables(maker);
 	if (nested)
-		explainer_say(maker, identity, ENFORCEMENT_ABSENT, LAYER_SECCOMP,
-			      RULE_SYSCALL_NAMESPACE,
-			      "--nested-userns: it may make user namespaces, in which it has all "
-			      "capabilities over what belongs to them");
+		say(maker, identity, ENFORCEMENT_ABSENT, LAYER_SECCOMP, RULE_SYSCALL_NAMESPACE,
+		    "--nested-userns: it may make user namespaces, in which it has all "
+		    "capabilities over what belongs to them");
 	if (policy->flags & POLICY_ALLOW_PTRACE)
-		explainer_say(maker, identity, ENFORCEMENT_ABSENT, LAYER_SECCOMP,
-			      RULE_SYSCALL_PTRACE,
-			      "--allow-ptrace: its processes may trace each other");
+		say(maker, identity, ENFORCEMENT_ABSENT, LAYER_SECCOMP, RULE_SYSCALL_PTRACE,
+		    "--allow-ptrace: its processes may trace each other");
 	if (!maker->facts->host_root)
 		say_absent(maker, identity, LAYER_USER_NAMESPACE,
 			   "gap: the caller's supplementary groups stay (an ordinary user cannot "
@@ -560,39 +548,33 @@ static void explain_record(struct maker *maker)
 				rule_builtin(RULE_RUN_ALLOWED));
 	line->text = "the compiled policy has this hash, which the result (--json, --status-fd) "
 		     "repeats beside exit, usage, denials and layers";
-	explainer_item(maker, line, maker->facts->hash);
+	explain_item(maker, line, maker->facts->hash);
 	if (maker->facts->is_unrecorded)
 		say_absent(maker, record, LAYER_ENVIRONMENT,
 			   "--no-trace: nothing is recorded; only what --json or --status-fd gives "
 			   "remains");
 	else
-		explainer_say(
-			maker, record, ENFORCEMENT_EXACT, LAYER_ENVIRONMENT, RULE_RUN_ALLOWED,
-			"what is about to run is on record before it starts, then what was enforced, "
-			"refused, changed and put out, each line with the hash of the one before "
-			"(bawn trace). The caller, who owns the record, could write all of it anew: a "
-			"head that is kept elsewhere tells (bawn trace head)");
-	explainer_say(
-		maker, record, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
-		maker->policy->flags & POLICY_NESTED_USERNS ?
-			"system calls that are refused are not reported under --nested-userns" :
-			"refused system calls of the report class are reported as they happen");
-	explainer_say(
-		maker, record, ENFORCEMENT_INFERRED, LAYER_MOUNT, RULE_SYSTEM_ABSENT,
-		"refused files and hosts are inferred from the arguments and the last of standard "
-		"error");
-	explainer_say(
-		maker, record, ENFORCEMENT_EXACT, LAYER_PID, RULE_RUN_ALLOWED,
-		"whoever started it can end all of it: a signal to bawn, or its death, ends every "
-		"process of the box");
-	explainer_say(
-		maker, record, ENFORCEMENT_EXACT, LAYER_PID, RULE_RUN_ALLOWED,
-		"from another terminal the same user lists it, follows its output, attaches, stops and "
-		"kills it (bawn ps, logs, attach, stop, kill), without its help");
-	explainer_say(
-		maker, record, ENFORCEMENT_POLLED, LAYER_PID, RULE_RUN_ALLOWED,
-		"bawn freeze and thaw: by a control group where the task has one, else by SIGSTOP, "
-		"again and again until nothing runs");
+		say(maker, record, ENFORCEMENT_EXACT, LAYER_ENVIRONMENT, RULE_RUN_ALLOWED,
+		    "what is about to run is on record before it starts, then what was enforced, "
+		    "refused, changed and put out, each line with the hash of the one before "
+		    "(bawn trace). The caller, who owns the record, could write all of it anew: a "
+		    "head that is kept elsewhere tells (bawn trace head)");
+	say(maker, record, ENFORCEMENT_EXACT, LAYER_SECCOMP, RULE_SYSCALL_ALLOWLIST,
+	    maker->policy->flags & POLICY_NESTED_USERNS ?
+		    "system calls that are refused are not reported under --nested-userns" :
+		    "refused system calls of the report class are reported as they happen");
+	say(maker, record, ENFORCEMENT_INFERRED, LAYER_MOUNT, RULE_SYSTEM_ABSENT,
+	    "refused files and hosts are inferred from the arguments and the last of standard "
+	    "error");
+	say(maker, record, ENFORCEMENT_EXACT, LAYER_PID, RULE_RUN_ALLOWED,
+	    "whoever started it can end all of it: a signal to bawn, or its death, ends every "
+	    "process of the box");
+	say(maker, record, ENFORCEMENT_EXACT, LAYER_PID, RULE_RUN_ALLOWED,
+	    "from another terminal the same user lists it, follows its output, attaches, stops and "
+	    "kills it (bawn ps, logs, attach, stop, kill), without its help");
+	say(maker, record, ENFORCEMENT_POLLED, LAYER_PID, RULE_RUN_ALLOWED,
+	    "bawn freeze and thaw: by a control group where the task has one, else by SIGSTOP, "
+	    "again and again until nothing runs");
 }
 
 /* Each limit with what holds it; one that is none, with the option that would set it. */

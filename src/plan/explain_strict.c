@@ -37,7 +37,7 @@ static void say_natures(struct maker *maker, enum program_nature nature, const c
 						LAYER_MOUNT, policy->rules[ruling->rule]);
 			line->text = text;
 		}
-		explainer_item(maker, line, ruling->text);
+		explain_item(maker, line, ruling->text);
 	}
 }
 
@@ -45,19 +45,21 @@ void explainer_strict(struct maker *maker)
 {
 	if (!(maker->policy->flags & POLICY_EXEC_STRICT))
 		return;
-	explainer_rows(maker, EXPLAIN_COMMAND, PATH_PROGRAM, ROW_EXACT, ENFORCEMENT_EXACT,
-		       LAYER_MOUNT,
-		       "exec.strict: listed programs and what they load. These files can be "
-		       "executed or loaded as code, and nothing else: all other mounts are noexec, "
-		       "and there are no files in memory and no execution by descriptor");
+	explain_rows(maker, EXPLAIN_COMMAND, PATH_PROGRAM, ROW_EXACT, ENFORCEMENT_EXACT,
+		     LAYER_MOUNT,
+		     "exec.strict: listed programs and what they load. These files can be "
+		     "executed or loaded as code, and nothing else: all other mounts are noexec, "
+		     "and there are no files in memory and no execution by descriptor");
 	say_natures(maker, PROGRAM_TAKES_CODE,
 		    "exec.strict does not hold what an interpreter is given: it runs anything, as "
 		    "if nothing were strict");
 	say_natures(maker, PROGRAM_IS_NOT_KNOWN,
 		    "exec.strict: of these it is not known whether they run what they are given; "
 		    "if so, nothing is strict");
-	explainer_say(maker, EXPLAIN_READ, ENFORCEMENT_EXACT, LAYER_MOUNT, RULE_SYSTEM_READ_ONLY,
-		      "the listed programs and what they load, read-only; other programs of the "
-		      "system's directories (/usr/bin) are absent, elsewhere (/usr/lib) they are "
-		      "data");
+	explainer_answer(maker, EXPLAIN_READ, ENFORCEMENT_EXACT, LAYER_MOUNT,
+			 rule_builtin(RULE_SYSTEM_READ_ONLY))
+		->text =
+		"the listed programs and what they load, read-only; other programs of the "
+		"system's directories (/usr/bin) are absent, elsewhere (/usr/lib) they are "
+		"data";
 }

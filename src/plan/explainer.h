@@ -26,15 +26,12 @@ enum row_state {
 struct explain_answer *explainer_answer(struct maker *maker, enum explain_question question,
 					enum enforcement enforcement, enum layer layer,
 					struct rule_ref rule);
-void explainer_say(struct maker *maker, enum explain_question question,
-		   enum enforcement enforcement, enum layer layer, enum rule_builtin rule,
-		   const char *text);
-void explainer_item(struct maker *maker, struct explain_answer *to, const char *item);
+void explain_item(struct maker *maker, struct explain_answer *to, const char *item);
 
 /* One answer per rule for the rows of a class (and, for names, of a state). */
-void explainer_rows(struct maker *maker, enum explain_question question, enum path_class class,
-		    enum row_state state, enum enforcement enforcement, enum layer layer,
-		    const char *text);
+void explain_rows(struct maker *maker, enum explain_question question, enum path_class class,
+		  enum row_state state, enum enforcement enforcement, enum layer layer,
+		  const char *text);
 
 /* Of a policy that executes listed programs alone; else nothing. */
 void explainer_strict(struct maker *maker);
