@@ -211,6 +211,14 @@ static int apply(struct binder *binder, const struct document_statement *stateme
 		/* more of it narrows */
 		binder->request->flags |= statement->value ? POLICY_HIDE_STRICT : 0;
 		return 0;
+	case DOCUMENT_FLOOR:
+		binding->floor = tier_find(statement->text);
+		binding->floor_rule = statement->rule;
+		return 0;
+	case DOCUMENT_ON_CHANGE:
+		binding->change = tier_change_find(statement->text);
+		binding->change_rule = statement->rule;
+		return 0;
 	case DOCUMENT_EXEC_STRICT:
 		binder->request->flags |= statement->value ? POLICY_EXEC_STRICT : 0;
 		return 0;

@@ -22,6 +22,9 @@ struct binding {
 	struct rule_ref limit_rules[LIMIT_COUNT]; /* id NULL: a flag's, or built in */
 	uint64_t idle_ns, lifetime_ns;		  /* of a live task; 0: nothing is said */
 	struct rule_ref live_rule;		  /* which allows no live task; id NULL: none */
+	enum tier floor;
+	enum tier_change change;
+	struct rule_ref floor_rule, change_rule; /* id NULL: nothing is said */
 };
 
 /* What a flag asked for and a policy forbids. */

@@ -8,6 +8,7 @@
 #include "broker/parser.h"
 #include "broker/program_file.h"
 #include "policy/classify.h"
+#include "policy/tier.h"
 #include "policy/verdict.h"
 
 #include <stddef.h>
@@ -33,6 +34,8 @@ struct decision {
 	struct classify_facts facts;
 	struct verdict_facts judging;
 	struct program_files files;
+	struct tier_choice tier; /* in which it would run, by isolation_decide() */
+	const char *tier_reason; /* NULL: there is no box */
 	struct decision_links {
 		struct arena *arena;
 		const struct policy *policy;

@@ -10,6 +10,7 @@
 #include "broker/battery.h"
 #include "broker/binding.h"
 #include "broker/egress_request.h"
+#include "broker/isolation.h"
 #include "broker/runtime.h"
 #include "broker/staging.h"
 #include "broker/summary.h"
@@ -597,6 +598,19 @@ static int add_rulings(struct maker *maker)
 		       0;
 }
 
+static void set_tier(struct maker *maker)
+{
+	const struct binding *binding = maker->effective->binding;
+	struct tier_policy *tier = &maker->policy.tier;
+
+	tier->floor = binding->floor;
+	if (binding->floor_rule.id)
+		tier->floor_rule = policy_rule(&maker->policy, maker->arena, binding->floor_rule);
+	tier->change = binding->change;
+	if (binding->change_rule.id)
+		tier->change_rule = policy_rule(&maker->policy, maker->arena, binding->change_rule);
+}
+
 static int fill_policy(struct maker *maker)
 {
 	struct effective *effective = maker->effective;
@@ -649,6 +663,8 @@ static int fill_policy(struct maker *maker)
 		result = check_strict(maker);
 	if (result == 0 && effective->binding)
 		result = add_rulings(maker);
+	if (result == 0 && effective->binding)
+		set_tier(maker);
 	if (result == 0 && effective->binding && !maker->request->only_decides)
 		result = binding_check_place(effective->binding, policy, arena, maker->error);
 	if (result == 0)
@@ -705,6 +721,16 @@ static int make_id(struct maker *maker, const char **ret_id)
 	return 0;
 }
 
+static int choose_tier(struct maker *maker)
+{
+	struct effective *effective = maker->effective;
+	const struct policy *policy = &effective->policy;
+
+	effective->tier = tier_choose(&policy->tier, tier_facts(policy, isolation_look(effective)));
+	effective->tier_reason = tier_reason(&policy->tier, &effective->tier, maker->arena);
+	return effective->tier_reason ? 0 : error_errno(maker->error, ENOMEM, "choosing a tier");
+}
+
 static int make_plan(struct maker *maker)
 {
 	struct effective *effective = maker->effective;
@@ -731,8 +757,8 @@ static int make_plan(struct maker *maker)
 		arena_format(maker->arena, "%s/tasks/%s", effective->state.path, effective->task);
 	facts.spares = arena_format(maker->arena, "%s/spares", effective->state.path);
 	facts.skeletons = arena_format(maker->arena, "%s/skeletons", effective->state.path);
-	facts.summary_text = summary_text(&effective->policy, effective->hash, maker->arena);
-	facts.summary_json = summary_json(&effective->policy, effective->hash, maker->arena);
+	facts.summary_text = summary_text(effective, maker->arena);
+	facts.summary_json = summary_json(effective, maker->arena);
 	if (!facts.task_directory || !facts.spares || !facts.skeletons || !facts.summary_text ||
 	    !facts.summary_json)
 		return error_errno(maker->error, ENOMEM, "planning");
@@ -804,6 +830,8 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 		result = fill_policy(&maker);
 	if (result == 0)
 		result = compile(&maker);
+	if (result == 0)
+		result = choose_tier(&maker);
 	if (result == 0)
 		result = make_plan(&maker);
 	/* a refusal is on record in it (broker/refusal.h) */

@@ -92,6 +92,8 @@ struct effective {
 	struct plan plan;
 	struct git_found git; /* the git directories that the box covers */
 	struct secret_found secrets;
+	struct tier_choice tier; /* of the task, before any action */
+	const char *tier_reason;
 	const char *task;      /* id */
 	const char **withheld; /* names of variables that were not passed */
 	size_t withheld_count;

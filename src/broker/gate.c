@@ -6,6 +6,7 @@
 #include "broker/approval.h"
 #include "broker/decide.h"
 #include "broker/effective.h"
+#include "broker/isolation.h"
 #include "policy/action.h"
 
 #include <errno.h>
@@ -75,7 +76,58 @@ static void keep_verdicts(const struct gate *gate, const struct action *action,
 					  .rule = whole->rule };
 	add_rows(gate, decision, false, rows, &count);
 	add_rows(gate, decision, true, rows, &count);
-	*ret = (struct gate_verdicts){ rows, count };
+	ret->rows = rows;
+	ret->count = count;
+}
+
+/* Of the tier, beside the verdict of the action, and behind it where it is no yes. */
+static void keep_tier(const struct gate *gate, const struct tier_choice *choice, const char *reason,
+		      bool refused, struct gate_verdicts *verdicts)
+{
+	struct event_verdict *rows = (struct event_verdict *)(uintptr_t)verdicts->rows;
+
+	if (!rows || !reason)
+		return;
+	rows[0].tier = tier_name(choice->tier);
+	rows[0].tier_reason = reason;
+	if (!refused)
+		return;
+	if (verdicts->count < GATE_LIMIT_VERDICTS)
+		verdicts->count++;
+	for (size_t i = verdicts->count - 1; i > 1; i--)
+		rows[i] = rows[i - 1];
+	rows[1] = (struct event_verdict){ .verdict = "deny",
+					  .verb = denial_text(DENIAL_ISOLATION_TIER)->verb,
+					  .target = tier_name(choice->tier),
+					  .reason = reason,
+					  .rule = tier_rule(&gate->effective->policy, choice) };
+}
+
+/* Of what does not start for another reason. */
+static void note_tier(const struct gate *gate, const struct decision *decision,
+		      struct gate_verdicts *verdicts)
+{
+	const struct tier_policy *tier = &gate->effective->policy.tier;
+	struct tier_choice choice = tier_choose(tier, gate->effective->tier.facts | gate->facts |
+							      tier_facts_of(&decision->classify));
+
+	keep_tier(gate, &choice, tier_reason(tier, &choice, gate->arena), false, verdicts);
+}
+
+static int pass_tier(const struct gate *gate, const struct decision *decision,
+		     struct gate_verdicts *verdicts, struct denial_list *denials,
+		     struct error *error)
+{
+	uint32_t facts = gate->facts | tier_facts_of(&decision->classify);
+	struct tier_choice choice;
+	const char *reason;
+	int result = isolation_pass(gate->effective, facts, gate->arena, &choice, &reason, denials,
+				    error);
+
+	keep_tier(gate, &choice, reason, result < 0, verdicts);
+	verdicts->facts = facts;
+	verdicts->stops = result < 0 && choice.verdict == TIER_STOPS;
+	return result;
 }
 
 static void note_answer(const struct approval_request *request, enum approval_answer answer,
@@ -152,12 +204,14 @@ int gate_pass(const struct gate *gate, const struct action *action,
 	struct decision decision = { 0 };
 
 	*ret_verdicts = (struct gate_verdicts){ 0 };
-	if (!ruling_decides(policy))
+	if (!ruling_decides(policy) && policy->tier.change == TIER_KEEP)
 		return 0;
 	decide_argv(&decision, gate->arena, gate->parser, &place, action->argv, action->argc);
+	decide_as_gate(&decision);
 	keep_verdicts(gate, action, &decision, ret_verdicts);
 	if (decision.verdicts.whole.judgement == WANTED_ALLOWS ||
 	    (decision.verdicts.whole.judgement == WANTED_ASKS && are_granted(&decision)))
-		return 0;
+		return pass_tier(gate, &decision, ret_verdicts, denials, error);
+	note_tier(gate, &decision, ret_verdicts);
 	return refuse(gate, &decision, denials, error);
 }

@@ -104,7 +104,7 @@ static int be_refused(struct job *job)
 							  .answer = "deny" } };
 		struct event event = { .body.denial = denial };
 
-		if (denial->kind == DENIAL_COMMAND_ASKED)
+		if (denial->kind == DENIAL_COMMAND_ASKED || denial->kind == DENIAL_ISOLATION_ASKED)
 			outcome = emit(job, EVENT_APPROVAL, &asked);
 		if (outcome == 0)
 			outcome = emit(job, EVENT_DENIAL, &event);
@@ -119,6 +119,8 @@ int job_announce(struct job *job, struct task *task, const struct job_options *o
 						   .verb = "process.exec",
 						   .target = options->action->argv[0],
 						   .reason = rule_builtin_text(RULE_RUN_ALLOWED),
+						   .tier = tier_name(effective->tier.tier),
+						   .tier_reason = effective->tier_reason,
 						   .rule = rule_builtin(RULE_RUN_ALLOWED) } };
 	struct event intent = { .body.intent = { .action = options->action,
 						 .meta = options->action->meta } };
@@ -141,6 +143,8 @@ int job_announce(struct job *job, struct task *task, const struct job_options *o
 	result->verdict_count = options->verdicts.count;
 	if (options->verdicts.count)
 		verdict.body.verdict = options->verdicts.rows[0];
+	result->tier = verdict.body.verdict.tier;
+	result->tier_reason = verdict.body.verdict.tier_reason;
 	outcome = emit(job, EVENT_VERDICT, &verdict);
 	if (outcome == 0)
 		outcome = emit(job, EVENT_ACTION_INTENT, &intent);

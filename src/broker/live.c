@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "broker/binding.h"
 #include "broker/enforce.h"
+#include "broker/isolation.h"
 #include "broker/keep.h"
 #include "broker/join.h"
 #include "broker/operate.h"
@@ -37,6 +38,7 @@ struct live_job {
 	struct denial_list denials;
 	struct change_list changes;
 	struct error error;
+	bool stops; /* the task, when it is over */
 };
 
 /* The watchdog's first look. */
@@ -57,6 +59,7 @@ struct live {
 	struct keep_later *unkept;
 	struct parser parser;	/* of shell strings; from the first one on */
 	struct live_job *spare; /* as the last action left it */
+	uint32_t facts;		/* enum tier_fact: what actions have brought, beyond the task's */
 };
 
 #define OF(member, pointer) ((struct live *)((char *)(pointer)-offsetof(struct live, member)))
@@ -276,11 +279,13 @@ static void finish(struct live *live, struct live_job *mine)
 	struct arena CLEANUP_ARENA arena = { .first_bytes = ARENA_SMALL_BYTES };
 	struct buffer CLEANUP_BUFFER json = { 0 }, text = { 0 };
 	struct json writer;
+	bool stops;
 
 	ticker_end(&mine->ticker, &live->task);
 	enforce_look_back(&live->enforce);
 	task_remove(&live->task, &mine->job);
 	conclude(live, mine);
+	live->facts |= isolation_received(mine->result.network);
 	/* most results are short; an arena is no place for one that grows long */
 	if (!mine->changes.count && !mine->denials.count)
 		json.arena = &arena;
@@ -297,7 +302,10 @@ static void finish(struct live *live, struct live_job *mine)
 	/* what is lost is counted in the record */
 	(void)keep_or_defer(&mine->job, &live->unkept);
 	keep_stray(live, TAKE_FD(mine->job.entered.notify_fd));
+	stops = mine->stops;
 	free_job(live, mine);
+	if (stops)
+		operate_stop(&live->operate, 0);
 	if (live->options->idle_ns && !live->task.jobs)
 		live->idle.at_ns = clock_monotonic_ns() + live->options->idle_ns;
 }
@@ -365,8 +373,12 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 	}
 	gate = (struct gate){ .effective = live->options->effective,
 			      .parser = &live->parser,
-			      .arena = &mine->exec.arena };
+			      .arena = &mine->exec.arena,
+			      .facts = live->facts };
 	refused = gate_pass(&gate, &mine->action, &verdicts, &mine->denials, &mine->error) < 0;
+	mine->stops = verdicts.stops;
+	/* what did not run has brought nothing */
+	live->facts |= refused ? 0 : verdicts.facts;
 	options = (struct job_options){ .action = &mine->action,
 					.verdicts = verdicts,
 					.refused = refused ? &mine->error : NULL,

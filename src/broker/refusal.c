@@ -20,7 +20,7 @@ static int emit_request(struct recorder *recorder, const struct effective *effec
 	struct event start = { .type = EVENT_TASK_START,
 			       .body.task_start = { .kind = action->argc ? "run" : "live",
 						    .workspace = effective->policy.workspace,
-						    .tier = "os",
+						    .tier = tier_name(effective->tier.tier),
 						    .reason = "refused before the start",
 						    .uid = effective->host.uid,
 						    .gid = effective->host.gid,
@@ -69,8 +69,10 @@ static int emit_denials(struct recorder *recorder, const struct denial_list *den
 							   .reason = text->message,
 							   .rule = denial->rule } };
 		struct event event = { .type = EVENT_DENIAL, .body.denial = denial };
-		bool was_judged = denial->kind == DENIAL_COMMAND_ASKED ||
-				  denial->kind == DENIAL_COMMAND_DENIED;
+		bool is_told = denial->kind == DENIAL_COMMAND_DENIED ||
+			       denial->kind == DENIAL_ISOLATION_TIER;
+		bool was_judged = is_told || denial->kind == DENIAL_COMMAND_ASKED ||
+				  denial->kind == DENIAL_ISOLATION_ASKED;
 		/* each of these was asked about (approval_ask()), and nobody is there to answer */
 		struct event approval = { .type = EVENT_APPROVAL,
 					  .body.approval = { .verb = text->verb,
@@ -78,7 +80,7 @@ static int emit_denials(struct recorder *recorder, const struct denial_list *den
 							     .shown = "",
 							     .answer = "deny" } };
 
-		if (denial->kind != DENIAL_COMMAND_DENIED)
+		if (!is_told)
 			result = emit(recorder, &approval, action);
 		if (result == 0 && !was_judged)
 			result = emit(recorder, &verdict, action);

@@ -5,6 +5,7 @@
 #include "base/json_tree.h"
 #include "base/path.h"
 #include "broker/decide.h"
+#include "broker/isolation.h"
 #include "net/edge.h"
 #include "net/http_path.h"
 #include "policy/host.h"
@@ -140,6 +141,7 @@ void replay_command(struct replay *replay, const char *workspace, const struct j
 	}
 	decide_argv(decision, arena, &replay->parser, &place, argv, argc);
 	decide_as_gate(decision);
+	isolation_decide(effective, decision);
 	*ret = (struct replay_answer){
 		.verdict = verdict_word(decision->verdicts.whole.judgement),
 		.reason = decision->verdicts.whole.reason,

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/json.h"
+#include "broker/effective.h"
 #include "policy/egress_text.h"
 #include "policy/policy.h"
 
@@ -94,15 +95,18 @@ static void tell_network(const struct egress_policy *egress, struct buffer *text
 	buffer_byte(text, '\n');
 }
 
-const char *summary_text(const struct policy *policy, const char *hash, struct arena *arena)
+const char *summary_text(const struct effective *effective, struct arena *arena)
 {
+	const struct policy *policy = &effective->policy;
 	struct buffer text = { .arena = arena };
 
 	buffer_format(&text,
 		      "You are inside of a bawn box.\n"
 		      "policy: %s\n"
+		      "isolation: %s (%s)\n"
 		      "workspace (%s): ",
-		      hash, workspace_word(policy->flags));
+		      effective->hash, tier_name(effective->tier.tier), effective->tier_reason,
+		      workspace_word(policy->flags));
 	buffer_visible(&text, policy->workspace);
 	buffer_text(&text, "\nprivate and gone at the end: ");
 	buffer_visible(&text, policy->home);
@@ -142,15 +146,17 @@ const char *summary_text(const struct policy *policy, const char *hash, struct a
 	return kept(&text);
 }
 
-const char *summary_json(const struct policy *policy, const char *hash, struct arena *arena)
+const char *summary_json(const struct effective *effective, struct arena *arena)
 {
+	const struct policy *policy = &effective->policy;
 	struct buffer text = { .arena = arena };
 	struct json json;
 
 	json_begin(&json, &text);
 	json_object(&json, NULL);
 	json_unsigned(&json, "version", POLICY_VERSION);
-	json_string(&json, "policy", hash);
+	json_string(&json, "policy", effective->hash);
+	tier_json(policy, &effective->tier, effective->tier_reason, "isolation", &json);
 	json_string(&json, "workspace", policy->workspace);
 	json_string(&json, "home", policy->home);
 	json_string(&json, "network", policy->egress.mode == EGRESS_NONE ? "loopback" : "policy");

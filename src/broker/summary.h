@@ -2,8 +2,8 @@
 #pragma once
 
 struct arena;
-struct policy;
+struct effective;
 
 /* NULL when memory ran out. */
-const char *summary_text(const struct policy *policy, const char *hash, struct arena *arena);
-const char *summary_json(const struct policy *policy, const char *hash, struct arena *arena);
+const char *summary_text(const struct effective *effective, struct arena *arena);
+const char *summary_json(const struct effective *effective, struct arena *arena);

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "broker/decide.h"
+#include "policy/tier.h"
 
 static void request_json(const struct decision *decision, size_t index, struct json *json)
 {
@@ -48,6 +49,11 @@ void decision_json(const struct decision *decision, struct json *json)
 		json_unsigned(json, "request", verdicts->request);
 	else
 		json_null(json, "request");
+	if (decision->tier_reason)
+		tier_json(decision->judging.policy, &decision->tier, decision->tier_reason, "tier",
+			  json);
+	else
+		json_null(json, "tier");
 	json_array(json, "segments");
 	for (size_t i = 0; i < decision->classify.segment_count; i++)
 		segment_json(decision, i, json);
@@ -114,4 +120,7 @@ void decision_print(const struct decision *decision, struct buffer *buffer)
 			if (classify->wanted[j].segment == i)
 				print_request(decision, j, buffer);
 	}
+	if (decision->tier_reason)
+		buffer_format(buffer, "  tier %s: %s\n", tier_name(decision->tier.tier),
+			      decision->tier_reason);
 }

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "broker/decide.h"
+#include "broker/isolation.h"
 #include "cli/decision_text.h"
 #include "cli/explain_host.h"
 #include "cli/explain_path.h"
@@ -71,6 +72,7 @@ static const struct decision *decide(struct explaining *explaining,
 		return NULL;
 	decide_argv(decision, explaining->arena, &parser, &place, (const char *const *)argv, argc);
 	decide_as_gate(decision);
+	isolation_decide(effective, decision);
 	return decision;
 }
 
@@ -138,6 +140,8 @@ static int explain(struct explaining *explaining, char **argv, int argc, struct 
 		facts.secrets_are_cut = effective.secrets.is_cut;
 		facts.limits = &effective.capacity.facts;
 		facts.is_unrecorded = effective.unrecorded;
+		facts.tier = &effective.tier;
+		facts.tier_reason = effective.tier_reason;
 		result = explain_build(&effective.policy, &effective.plan, &facts,
 				       explaining->arena, &explanation, &error);
 	}

@@ -44,9 +44,17 @@ static void print_json(const struct effective *effective, struct buffer *buffer)
 	json_unsigned(&json, "version", 1);
 	json_string(&json, "policy", effective->hash);
 	plan_json(&effective->plan, &effective->policy, &json, "operations");
+	tier_json(&effective->policy, &effective->tier, effective->tier_reason, "tier", &json);
 	egress_rules_json(&effective->policy.egress, EGRESS_DENY, &json);
 	json_object_end(&json);
 	buffer_text(buffer, "\n");
+}
+
+static void print_text(const struct effective *effective, struct buffer *buffer)
+{
+	plan_print(&effective->plan, &effective->policy, buffer);
+	buffer_format(buffer, "\ntier %s, rung " TIER_RUNG ": %s\n",
+		      tier_name(effective->tier.tier), effective->tier_reason);
 }
 
 static int plan_verb(int argc, char **argv)
@@ -70,7 +78,7 @@ static int plan_verb(int argc, char **argv)
 	if (planning.json)
 		print_json(&effective, &text);
 	else
-		plan_print(&effective.plan, &effective.policy, &text);
+		print_text(&effective, &text);
 	if (text.failed || fd_write_all(1, text.data, text.length) < 0) {
 		complain("the plan could not be printed");
 		return 125;

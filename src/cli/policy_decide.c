@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "broker/decide.h"
 #include "broker/effective.h"
+#include "broker/isolation.h"
 #include "cli/decision_text.h"
 #include "cli/request.h"
 #include "policy/shell.h"
@@ -159,6 +160,8 @@ static int decide(struct deciding *deciding, const char *const *argv, size_t arg
 			     strlen(deciding->shell));
 	else
 		decide_argv(&decision, deciding->arena, &parser, &place, argv, argc);
+	if (place.policy)
+		isolation_decide(&effective, &decision);
 	return say(&decision, deciding->json);
 }
 

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "broker/binding.h"
 #include "broker/decide.h"
+#include "broker/isolation.h"
 #include "broker/effective.h"
 #include "broker/path_access.h"
 #include "cli/explain_host.h"
@@ -91,6 +92,7 @@ static void try_command(const struct effective *effective, struct parser *parser
 	else
 		decide_argv(decision, arena, parser, &place, argv, argc);
 	decide_as_gate(decision);
+	isolation_decide(effective, decision);
 	tried->verdict = verdict_word(decision->verdicts.whole.judgement);
 	tried->reason = decision->verdicts.whole.reason;
 	tried->rule = decision->verdicts.whole.rule;

@@ -154,6 +154,8 @@ static int refuse(const struct run *run, enum effective_failure failure,
 	struct result result = {
 		.action = judged->action,
 		.policy_hash = judged->policy_hash,
+		.tier = judged->tier,
+		.tier_reason = judged->tier_reason,
 		.end = failure == EFFECTIVE_DENIED ? RESULT_DENIED : RESULT_FAILED,
 		.cause = failure == EFFECTIVE_DENIED ? CAUSE_POLICY : CAUSE_BAWN,
 		.message = error->message,
@@ -215,6 +217,8 @@ static int pass_gate(const struct run *run, const struct effective *effective,
 		*failure = EFFECTIVE_DENIED;
 		result->action = action;
 		result->policy_hash = effective->hash;
+		result->tier = verdicts.count ? verdicts.rows[0].tier : NULL;
+		result->tier_reason = verdicts.count ? verdicts.rows[0].tier_reason : NULL;
 	}
 	return outcome;
 }

@@ -8,6 +8,7 @@
 #include "broker/binding.h"
 #include "broker/client.h"
 #include "broker/ending.h"
+#include "broker/isolation.h"
 #include "broker/live.h"
 #include "broker/refusal.h"
 #include "cli/request.h"
@@ -287,14 +288,16 @@ static int bind_task(const struct task_verb *task, const struct effective *effec
 		     struct denial_list *denials, struct error *error)
 {
 	const struct binding *binding = effective->binding;
+	struct tier_choice choice;
+	const char *reason;
 
 	if (!binding)
 		return 0;
 	live->idle_ns = shorter(task->idle_ns, binding->idle_ns);
 	live->lifetime_ns = shorter(task->lifetime_ns, binding->lifetime_ns);
-	if (!binding->live_rule.id)
-		return 0;
 	*failure = EFFECTIVE_DENIED;
+	if (!binding->live_rule.id)
+		return isolation_pass(effective, 0, task->arena, &choice, &reason, denials, error);
 	(void)denial_add(denials, DENIAL_POLICY_FLAG, binding->live_rule, "a live task", true);
 	return error_set(error, EPERM, "a live task: %s:%u: tasks.live is false",
 			 binding->live_rule.file, binding->live_rule.line);

@@ -231,6 +231,20 @@ static void explain_command(struct maker *maker)
 	explain_item(maker, line, policy->cwd);
 }
 
+static void explain_tier(struct maker *maker)
+{
+	const struct tier_choice *choice = maker->facts->tier;
+	bool runs = choice->verdict == TIER_RUNS;
+
+	explainer_answer(maker, EXPLAIN_COMMAND, runs ? ENFORCEMENT_EXACT : ENFORCEMENT_ABSENT,
+			 LAYER_USER_NAMESPACE, tier_rule(maker->policy, choice))
+		->text = arena_format(maker->arena,
+				      runs ? "in the %s tier, rung " TIER_RUNG ": %s" :
+					     "in no tier: its facts call for %s, and it does not "
+					     "start: %s",
+				      tier_name(choice->tier), maker->facts->tier_reason);
+}
+
 /* Their places are not those of the host: both are told. */
 static void explain_inputs(struct maker *maker)
 {
@@ -707,6 +721,7 @@ int explain_build(const struct policy *policy, const struct plan *plan,
 	struct maker maker = { .policy = policy, .plan = plan, .facts = facts, .arena = arena };
 
 	explain_command(&maker);
+	explain_tier(&maker);
 	explainer_strict(&maker);
 	explain_read(&maker);
 	explain_write(&maker);

@@ -21,6 +21,7 @@ struct json;
 struct limit_facts;
 struct plan;
 struct policy;
+struct tier_choice;
 struct view_path;
 
 enum explain_question {
@@ -63,6 +64,8 @@ struct explain_facts {
 	bool secrets_are_cut;		  /* the workspace was too large to look for all of them */
 	const struct limit_facts *limits; /* what this host offers to hold limits with */
 	bool is_unrecorded;		  /* --no-trace */
+	const struct tier_choice *tier;	  /* in which it runs */
+	const char *tier_reason;
 };
 
 /* All memory is the arena's; -ENOMEM. */

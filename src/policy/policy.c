@@ -57,6 +57,7 @@ uint32_t policy_rule(struct policy *policy, struct arena *arena, struct rule_ref
  *   u32 flags, uid, gid, limits that were asked for   u64 timeout_ns
  *   u64 for each limit of limit.def, then u32 rule of each
  *   u32 string offset: user, home, shell, workspace, cwd   u32 approval, its rule
+ *   u32 the tier's floor, what becomes of facts that call for more, the rules of both
  *   u32 count and offset of: rules, paths, variables, listeners, rulings; u32 length and offset of
  *   egress
  *   the sections, in that order and without gaps, the last as egress_encode() writes it; then the
@@ -85,7 +86,7 @@ enum {
 };
 
 enum {
-	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 12 * LIMIT_COUNT + 4 * 7 + 4 * SECTION_COUNT * 2,
+	HEADER_BYTES = 8 + 4 * 2 + 4 * 4 + 8 + 12 * LIMIT_COUNT + 4 * 11 + 4 * SECTION_COUNT * 2,
 	RULE_BYTES = 16,
 	PATH_BYTES = 48,
 	VARIABLE_BYTES = 16,
@@ -199,6 +200,10 @@ static void put_header(struct writer *writer, const struct policy *policy, size_
 	put_string(writer, policy->cwd);
 	put32(writer, policy->approval);
 	put32(writer, policy->approval_rule);
+	put32(writer, policy->tier.floor);
+	put32(writer, policy->tier.change);
+	put32(writer, policy->tier.floor_rule);
+	put32(writer, policy->tier.change_rule);
 	for (size_t i = 0; i < SECTION_COUNT; i++) {
 		put32(writer, (uint32_t)counts[i]);
 		put32(writer, (uint32_t)offset);
@@ -493,6 +498,19 @@ static void get_limits(struct reader *reader, struct policy *policy)
 	}
 }
 
+static void get_tier(struct reader *reader, struct policy *policy)
+{
+	/* rule 0 is none of a policy's */
+	uint32_t rules = (uint32_t)policy->rule_count + !policy->rule_count;
+
+	policy->tier.floor = get_below(reader, TIER_COUNT, "has an unknown tier");
+	policy->tier.change = get_below(reader, TIER_CHANGE_COUNT, "has an unknown change");
+	policy->tier.floor_rule = get_below(reader, rules, "names a rule that it lacks");
+	policy->tier.change_rule = get_below(reader, rules, "names a rule that it lacks");
+	if (!tier_is_valid(&policy->tier))
+		fault(reader, "has a tier that no rule gives");
+}
+
 static int allocate(struct policy *policy, struct arena *arena)
 {
 	policy->rules = arena_array(arena, policy->rule_count + 1, sizeof(*policy->rules));
@@ -566,6 +584,7 @@ int policy_decode(const unsigned char *blob, size_t length, struct arena *arena,
 					 "names a rule that it lacks");
 	if (policy.approval && !policy.approval_rule)
 		fault(&reader, "has an approval that no rule gives");
+	get_tier(&reader, &policy);
 	reader.at = HEADER_BYTES;
 	get_sections(&reader, &policy);
 	if (reader.strings != length)

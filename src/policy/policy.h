@@ -13,6 +13,7 @@
 #include "policy/limit.h"
 #include "policy/rule.h"
 #include "policy/ruling.h"
+#include "policy/tier.h"
 #include "policy/view.h"
 
 #include <stddef.h>
@@ -21,7 +22,7 @@
 struct arena;
 struct error;
 
-#define POLICY_VERSION 8u
+#define POLICY_VERSION 9u
 /* A policy is text about one box; what is larger is not one. */
 #define POLICY_LIMIT_BYTES (16u * 1024 * 1024)
 #define POLICY_LIMIT_RULES 65536u
@@ -78,6 +79,7 @@ struct policy {
 	uint32_t approval_rule; /* 0: nothing beyond the default was said */
 	struct ruling *rulings;
 	size_t ruling_count;
+	struct tier_policy tier;
 };
 
 /* Adds a rule (or finds an equal one); returns its index, or 0 when memory ran out (latched). */

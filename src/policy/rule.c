@@ -55,6 +55,8 @@ static const struct {
 	[RULE_RUN_ALLOWED] = { "run.allowed", "a command inside of the box may run" },
 	[RULE_LIMIT_DEFAULT] = { "limit.default",
 				 "what a task can use up where no option says so" },
+	[RULE_TIER_DEFAULT] = { "tier.default",
+				"a task runs in the weakest tier where no policy asks for more" },
 };
 
 struct rule_ref rule_builtin(enum rule_builtin rule)

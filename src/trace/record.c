@@ -253,6 +253,7 @@ static void put_result(const struct event *event, struct json *json)
 	struct result result = *event->body.result;
 
 	result.layer_count = result.limit_count = result.withheld_count = 0;
+	result.tier = NULL;
 	result_members(&result, json);
 }
 

@@ -133,6 +133,10 @@ void result_verdict_members(const struct event_verdict *verdict, struct json *js
 	rule_json(&verdict->rule, "rule", json);
 	if (verdict->segment)
 		json_string(json, "segment", verdict->segment);
+	if (verdict->tier) {
+		json_string(json, "tier", verdict->tier);
+		json_string(json, "tier_reason", verdict->tier_reason);
+	}
 }
 
 static void put_verdicts(const struct result *result, struct json *json)
@@ -156,6 +160,10 @@ void result_members(const struct result *result, struct json *json)
 	else
 		json_null(json, "action");
 	json_string(json, "policy", result->policy_hash);
+	if (result->tier) {
+		json_string(json, "tier", result->tier);
+		json_string(json, "tier_reason", result->tier_reason);
+	}
 	put_end(result, json);
 	json_unsigned(json, "started_unix_ns", result->started_wall_ns);
 	put_usage(result, json);

@@ -65,13 +65,15 @@ struct limit_hit {
 /* What became of a request, or of an action as a whole. */
 struct event_verdict {
 	const char *verdict, *verb, *target, *reason;
-	const char *segment; /* the command that it is about; NULL: the whole */
+	const char *segment;		/* the command that it is about; NULL: the whole */
+	const char *tier, *tier_reason; /* of an action as a whole, where it was chosen for it */
 	struct rule_ref rule;
 };
 
 struct result {
 	const struct action *action;
 	const char *policy_hash;
+	const char *tier, *tier_reason; /* in which it ran, or would have; NULL: not chosen */
 	enum result_end end;
 	enum result_cause cause;
 	int code, signal;

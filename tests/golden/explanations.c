@@ -55,7 +55,9 @@ static int explain_sample(const struct sample *sample, bool as_json)
 				       .argv = argv,
 				       .withheld = withheld,
 				       .withheld_count = 2,
-				       .limits = &limits };
+				       .limits = &limits,
+				       .tier_reason = "no policy asks for more" };
+	struct tier_choice tier;
 	struct arena CLEANUP_ARENA arena = { 0 };
 	struct buffer CLEANUP_BUFFER text = { 0 };
 	struct error error = ERROR_NONE;
@@ -70,6 +72,8 @@ static int explain_sample(const struct sample *sample, bool as_json)
 			      flag(&policy, &arena, "--env", 0));
 	if (sample->host_root && ask(&policy, &error) < 0)
 		return 1;
+	tier = tier_choose(&policy.tier, 0);
+	facts.tier = &tier;
 	if (sample_plan(&policy, sample->host_root, &arena, &plan, &error) < 0 ||
 	    explain_build(&policy, &plan, &facts, &arena, &explanation, &error) < 0) {
 		(void)fprintf(stderr, "%s: %s\n", sample->name, error.message);
