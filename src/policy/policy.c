@@ -427,6 +427,14 @@ static void get_view_path(struct reader *reader, struct view_path *path, uint32_
 		fault(reader, "has a link that is shown");
 }
 
+static void get_row(struct reader *reader, const struct policy *policy, struct view_path *row)
+{
+	get_view_path(reader, row, (uint32_t)policy->rule_count);
+	/* such a row says nothing where everything can be executed */
+	if (row->class == PATH_PROGRAM && !(policy->flags & POLICY_EXEC_STRICT))
+		fault(reader, "lists programs, and executes any");
+}
+
 static void get_ruling(struct reader *reader, struct ruling *ruling, uint32_t rules)
 {
 	ruling->kind = get_below(reader, RULING_KIND_COUNT, "has an unknown ruling");
@@ -449,7 +457,7 @@ static void get_sections(struct reader *reader, struct policy *policy)
 		get_zero(reader);
 	}
 	for (size_t i = 0; i < policy->view.count; i++)
-		get_view_path(reader, &policy->view.paths[i], (uint32_t)policy->rule_count);
+		get_row(reader, policy, &policy->view.paths[i]);
 	for (size_t i = 0; i < policy->variable_count; i++) {
 		struct policy_variable *variable = &policy->variables[i];
 

@@ -291,6 +291,36 @@ static void test_limits(void **state)
 	assert_int_equal(classify.wanted_count, CLASSIFY_LIMIT_WANTED);
 }
 
+static void test_natures(void **state)
+{
+	static const struct {
+		const char *word;
+		enum program_nature nature;
+	} rows[] = {
+		{ "cat", PROGRAM_TAKES_DATA },
+		{ "/usr/bin/ls", PROGRAM_TAKES_DATA },
+		{ "grep", PROGRAM_TAKES_DATA },
+		{ "sh", PROGRAM_TAKES_CODE },
+		{ "/bin/bash", PROGRAM_TAKES_CODE },
+		{ "python3.11", PROGRAM_TAKES_CODE },
+		{ "python3", PROGRAM_TAKES_CODE },
+		{ "perl", PROGRAM_TAKES_CODE },
+		{ "node", PROGRAM_TAKES_CODE },
+		{ "awk", PROGRAM_TAKES_CODE },
+		{ "make", PROGRAM_TAKES_CODE },
+		{ "vim", PROGRAM_TAKES_CODE },
+		{ "gdb", PROGRAM_TAKES_CODE },
+		{ "frobnicate", PROGRAM_IS_NOT_KNOWN },
+		{ "frobnicate-1.2", PROGRAM_IS_NOT_KNOWN },
+		{ "7", PROGRAM_IS_NOT_KNOWN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (program_nature(rows[i].word) != rows[i].nature)
+			fail_msg("%s", rows[i].word);
+}
+
 /* A row that names a letter or a subcommand that does not exist would be silently weak. */
 static void test_table_is_sound(void **state)
 {
@@ -392,10 +422,15 @@ static void test_is_fast(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),	       cmocka_unit_test(test_empty_asks),
-		cmocka_unit_test(test_requests),       cmocka_unit_test(test_shell_text_waits),
-		cmocka_unit_test(test_unknown_words),  cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_table_is_sound), cmocka_unit_test(test_options_are_sound),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_empty_asks),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_shell_text_waits),
+		cmocka_unit_test(test_unknown_words),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_natures),
+		cmocka_unit_test(test_table_is_sound),
+		cmocka_unit_test(test_options_are_sound),
 		cmocka_unit_test(test_is_fast),
 	};
 

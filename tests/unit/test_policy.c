@@ -26,14 +26,15 @@ enum {
 	AT_USER = AT_LIMIT_RULES + 4 * LIMIT_COUNT,
 	AT_HOME = AT_USER + 4,
 	AT_APPROVAL = AT_USER + 20,
-	AT_RULE_COUNT = AT_USER + 28,
-	AT_PATH_COUNT = AT_USER + 36,
-	AT_PATH_OFFSET = AT_USER + 40,
-	AT_RULING_COUNT = AT_USER + 60,
-	AT_RULING_OFFSET = AT_USER + 64,
-	AT_EGRESS_LENGTH = AT_USER + 68,
-	AT_EGRESS_OFFSET = AT_USER + 72,
-	HEADER = AT_USER + 76,
+	AT_TIER = AT_USER + 28,
+	AT_RULE_COUNT = AT_USER + 44,
+	AT_PATH_COUNT = AT_USER + 52,
+	AT_PATH_OFFSET = AT_USER + 56,
+	AT_RULING_COUNT = AT_USER + 76,
+	AT_RULING_OFFSET = AT_USER + 80,
+	AT_EGRESS_LENGTH = AT_USER + 84,
+	AT_EGRESS_OFFSET = AT_USER + 88,
+	HEADER = AT_USER + 92,
 };
 
 static struct policy sample(struct arena *arena)
@@ -134,6 +135,7 @@ static struct policy sample(struct arena *arena)
 						 .source = "/home/u/ws/link",
 						 .target = "/home/u/ws/link",
 						 .rule = flag }));
+	policy.tier = (struct tier_policy){ .change = TIER_RAISE, .change_rule = flag };
 	policy.approval_rule = rulings[0].rule = rulings[1].rule = rulings[2].rule = flag;
 	limits_init(&(struct limit_facts){ 0 }, &policy.limits);
 	policy.limits.values[LIMIT_PIDS] = 77;
@@ -199,6 +201,7 @@ static void assert_policy(const struct policy *a, const struct policy *b)
 	}
 	assert_int_equal(a->approval, b->approval);
 	assert_int_equal(a->approval_rule, b->approval_rule);
+	assert_memory_equal(&a->tier, &b->tier, sizeof(a->tier));
 	assert_int_equal(a->ruling_count, b->ruling_count);
 	for (size_t i = 0; i < a->ruling_count; i++) {
 		const struct ruling *x = &a->rulings[i], *y = &b->rulings[i];
@@ -265,6 +268,7 @@ static void round_trip(void **state)
 
 	empty.rule_count = empty.view.count = empty.variable_count = empty.listener_count = 0;
 	empty.ruling_count = empty.approval_rule = 0;
+	empty.tier = (struct tier_policy){ 0 };
 	empty.approval = RULING_ON_REQUEST;
 	memset(empty.limit_rules, 0, sizeof(empty.limit_rules));
 	blob = encoded(&arena, &empty, &length);
@@ -378,6 +382,12 @@ static void wrong_fields(void **state)
 		{ AT_APPROVAL, RULING_APPROVAL_COUNT },
 		{ AT_APPROVAL + 4, 1000 },
 		{ AT_APPROVAL + 4, 0 }, /* nobody says "always" */
+		{ AT_TIER, TIER_COUNT },
+		{ AT_TIER, TIER_MICROVM }, /* nobody says so */
+		{ AT_TIER + 4, TIER_CHANGE_COUNT },
+		{ AT_TIER + 4, TIER_KEEP }, /* with a rule */
+		{ AT_TIER + 8, 1000 },
+		{ AT_TIER + 12, 0 },
 		{ AT_RULING_COUNT, RULING_LIMIT + 1 },
 		{ AT_RULING_COUNT, 2 },
 		{ rulings, RULING_KIND_COUNT },
@@ -400,6 +410,7 @@ static void wrong_fields(void **state)
 		{ AT_EGRESS_OFFSET, HEADER },
 		{ at32(blob + AT_EGRESS_OFFSET), 0 },
 		{ paths, PATH_CLASS_COUNT },
+		{ paths, PATH_PROGRAM }, /* where not all else is held back */
 		{ paths + 4, PATH_KIND_COUNT },
 		{ paths + 8, 0 },
 		{ paths + 16, at32(blob + paths + 8) }, /* an upper layer on PATH_READ */

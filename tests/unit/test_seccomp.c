@@ -635,6 +635,38 @@ static void names_and_groups(void **state)
 	assert_string_equal(seccomp_report_code((enum seccomp_report)99), "");
 }
 
+/* The strict variant is the default one, but for what executes what lies on no mount. */
+static void strict_executes_files_of_mounts_alone(void **state)
+{
+	static const struct {
+		const char *call;
+		uint64_t args[6];
+		uint32_t expected;
+	} rows[] = {
+		{ "memfd_create", { 0 }, FAIL(ENOSYS) },
+		{ "execveat", { 3, 0, 0, 0, 0x1000 }, FAIL(EPERM) },
+		{ "execveat", { 3, 0, 0, 0, 0x1100 }, FAIL(EPERM) },
+		{ "execveat", { 3, 0, 0, 0, 0x100 }, ALLOW },
+		{ "execveat", { 3 }, ALLOW },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct seccomp_data data = { .nr = number_of(rows[i].call), .arch = NATIVE_ARCH };
+
+		memcpy(data.args, rows[i].args, sizeof(data.args));
+		assert_int_equal(run_filter(SECCOMP_VARIANT_STRICT, &data), rows[i].expected);
+		assert_int_equal(run_filter(SECCOMP_VARIANT_DEFAULT, &data), ALLOW);
+	}
+	for (size_t i = 0; i < CALL_COUNT; i++) {
+		struct seccomp_data data = { .nr = calls[i].nr, .arch = NATIVE_ARCH };
+
+		if (data.nr >= 0 && data.nr != number_of("memfd_create"))
+			assert_int_equal(run_filter(SECCOMP_VARIANT_STRICT, &data),
+					 run_filter(SECCOMP_VARIANT_DEFAULT, &data));
+	}
+}
+
 /* A remedy that a denial names must be true: the group tells which variant permits the call. */
 static void groups_tell_the_variant_that_permits(void **state)
 {
@@ -1027,6 +1059,7 @@ int main(void)
 		cmocka_unit_test(role_filters_answer_as_listed),
 		cmocka_unit_test(role_sets_are_exact),
 		cmocka_unit_test(names_and_groups),
+		cmocka_unit_test(strict_executes_files_of_mounts_alone),
 		cmocka_unit_test(groups_tell_the_variant_that_permits),
 		cmocka_unit_test(live_task_filters),
 		cmocka_unit_test(live_roles),
