@@ -58,6 +58,7 @@ enum plan_access {
 	PLAN_ACCESS_DEVICE,	/* read, write and ioctl, nothing made */
 	PLAN_ACCESS_READ_DATA,	/* read, list */
 	PLAN_ACCESS_WRITE_DATA, /* everything but execute */
+	PLAN_ACCESS_COUNT,
 };
 
 enum plan_filter {
@@ -66,6 +67,7 @@ enum plan_filter {
 	PLAN_FILTER_NESTED = 2,
 	PLAN_FILTER_NESTED_PTRACE = 3,
 	PLAN_FILTER_STRICT = 4, /* nothing is executed that is no file of a mount */
+	PLAN_FILTER_COUNT,
 };
 
 struct plan_op {

@@ -83,8 +83,11 @@ static bool has_number(const struct plan_op *op)
 
 static void print_number(const struct plan_op *op, struct buffer *buffer)
 {
-	static const char *const access[] = { "list", "read", "write", "device" };
-	static const char *const filters[] = { "default", "ptrace", "nested", "nested-ptrace" };
+	static const char *const access[PLAN_ACCESS_COUNT] = {
+		"list", "read", "write", "device", "read-data", "write-data"
+	};
+	static const char *const filters[PLAN_FILTER_COUNT] = { "default", "ptrace", "nested",
+								"nested-ptrace", "strict" };
 
 	if (number_is_mode(op->kind))
 		buffer_format(buffer, " mode=%04o", (unsigned)op->number);

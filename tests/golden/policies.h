@@ -331,6 +331,34 @@ static inline void fill_ephemeral(struct policy *policy, struct arena *arena)
 	policy->flags ^= POLICY_STAGE | POLICY_EPHEMERAL;
 }
 
+/* Listed programs alone, one of them in a toolchain of the home. */
+static inline void fill_strict(struct policy *policy, struct arena *arena)
+{
+	static struct ruling rulings[] = {
+		{ .kind = RULING_EXEC_ALLOW, .text = "cat" },
+		{ .kind = RULING_EXEC_ALLOW, .text = "python3.11" },
+		{ .kind = RULING_EXEC_ALLOW, .text = HOME "/.tools/bin/tool" },
+	};
+	const struct rule_ref listed = { .id = "exec.allow", .file = "/p.yaml", .line = 3 };
+	uint32_t rule;
+
+	fill_caches(policy, arena);
+	directory(policy, arena, PATH_READ, HOME "/.tools", "--read");
+	file(policy, arena, PATH_PROGRAM, "/usr/bin/cat", "--listed");
+	file(policy, arena, PATH_PROGRAM, "/usr/bin/python3.11", "--listed");
+	file(policy, arena, PATH_PROGRAM, "/usr/lib/libc.so.6", "--listed");
+	file(policy, arena, PATH_PROGRAM, HOME "/.tools/bin/tool", "--listed");
+	rule = policy_rule(policy, arena, listed);
+	for (size_t i = 0; i < policy->view.count; i++)
+		if (policy->view.paths[i].class == PATH_PROGRAM)
+			policy->view.paths[i].rule = rule;
+	for (size_t i = 0; i < sizeof(rulings) / sizeof(rulings[0]); i++)
+		rulings[i].rule = rule;
+	policy->rulings = rulings;
+	policy->ruling_count = sizeof(rulings) / sizeof(rulings[0]);
+	policy->flags |= POLICY_EXEC_STRICT;
+}
+
 static const struct sample samples[] = {
 	{ "default", fill_default, false },
 	{ "read", fill_read, false },
@@ -347,6 +375,7 @@ static const struct sample samples[] = {
 	{ "git", fill_git, true },
 	{ "stage", fill_stage, false },
 	{ "ephemeral", fill_ephemeral, false },
+	{ "strict", fill_strict, true },
 };
 
 #define SAMPLE_COUNT (sizeof(samples) / sizeof(samples[0]))

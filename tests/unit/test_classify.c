@@ -296,7 +296,7 @@ static void test_natures(void **state)
 	static const struct {
 		const char *word;
 		enum program_nature nature;
-	} rows[] = {
+	} words[] = {
 		{ "cat", PROGRAM_TAKES_DATA },
 		{ "/usr/bin/ls", PROGRAM_TAKES_DATA },
 		{ "grep", PROGRAM_TAKES_DATA },
@@ -316,9 +316,9 @@ static void test_natures(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (program_nature(rows[i].word) != rows[i].nature)
-			fail_msg("%s", rows[i].word);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (program_nature(words[i].word) != words[i].nature)
+			fail_msg("%s", words[i].word);
 }
 
 /* A row that names a letter or a subcommand that does not exist would be silently weak. */

@@ -642,7 +642,7 @@ static void strict_executes_files_of_mounts_alone(void **state)
 		const char *call;
 		uint64_t args[6];
 		uint32_t expected;
-	} rows[] = {
+	} answers[] = {
 		{ "memfd_create", { 0 }, FAIL(ENOSYS) },
 		{ "execveat", { 3, 0, 0, 0, 0x1000 }, FAIL(EPERM) },
 		{ "execveat", { 3, 0, 0, 0, 0x1100 }, FAIL(EPERM) },
@@ -651,11 +651,12 @@ static void strict_executes_files_of_mounts_alone(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct seccomp_data data = { .nr = number_of(rows[i].call), .arch = NATIVE_ARCH };
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct seccomp_data data = { .nr = number_of(answers[i].call),
+					     .arch = NATIVE_ARCH };
 
-		memcpy(data.args, rows[i].args, sizeof(data.args));
-		assert_int_equal(run_filter(SECCOMP_VARIANT_STRICT, &data), rows[i].expected);
+		memcpy(data.args, answers[i].args, sizeof(data.args));
+		assert_int_equal(run_filter(SECCOMP_VARIANT_STRICT, &data), answers[i].expected);
 		assert_int_equal(run_filter(SECCOMP_VARIANT_DEFAULT, &data), ALLOW);
 	}
 	for (size_t i = 0; i < CALL_COUNT; i++) {
