@@ -1,9 +1,9 @@
 /*
  * The gate before the start of an action: where a policy has rules about requests, the command is
  * classified and judged by them (broker/decide.h), and what they ask for goes to a person
- * (broker/approval.h). Where it says what becomes of facts (isolation.on-change), so is the tier that
- * they call for (broker/isolation.h). Without either nothing is looked at and nothing costs: what is
- * not refused here is the wall's to refuse.
+ * (broker/approval.h). Where it says what becomes of facts (isolation.on-change), so is the tier
+ * that they call for (broker/isolation.h). Without either nothing is looked at and nothing costs:
+ * what is not refused here is the wall's to refuse.
  */
 #pragma once
 

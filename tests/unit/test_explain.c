@@ -38,10 +38,9 @@ static void take(struct policy *policy, const char *option, const char *value)
 static void explain(struct explained *to, const struct limit_facts *facts)
 {
 	const struct tier_choice tier = tier_choose(&to->policy.tier, 0);
-	const struct explain_facts about = { .hash = "abc",
-					     .limits = facts,
-					     .tier = &tier,
-					     .tier_reason = "why" };
+	const struct explain_facts about = {
+		.hash = "abc", .limits = facts, .tier = &tier, .tier_reason = "why"
+	};
 	struct error error = ERROR_NONE;
 
 	assert_int_equal(sample_plan(&to->policy, false, &to->arena, &to->plan, &error), 0);
