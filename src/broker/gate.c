@@ -125,7 +125,7 @@ static int pass_tier(const struct gate *gate, const struct decision *decision,
 				    error);
 
 	keep_tier(gate, &choice, reason, result < 0, verdicts);
-	verdicts->facts = facts;
+	verdicts->facts = facts & TIER_FACTS_LASTING;
 	verdicts->stops = result < 0 && choice.verdict == TIER_STOPS;
 	return result;
 }

@@ -34,7 +34,7 @@ struct gate {
 struct gate_verdicts {
 	const struct event_verdict *rows;
 	size_t count;
-	uint32_t facts; /* those, and what this action brings */
+	uint32_t facts; /* those, and what this action leaves for later ones */
 	bool stops;	/* refused by facts that end a live task */
 };
 

@@ -39,6 +39,8 @@ enum tier_fact {
 /* A set of facts: TIER_HAS(...) | ... */
 #define TIER_HAS(fact) (UINT32_C(1) << TIER_FACT_##fact)
 #define TIER_FACTS_ALL ((UINT32_C(1) << TIER_FACT_COUNT) - 1)
+/* What an action leaves for those after it; the rest is about itself alone. */
+#define TIER_FACTS_LASTING (TIER_HAS(PACKAGES) | TIER_HAS(CREDENTIAL) | TIER_HAS(RECEIVED))
 
 /* What becomes of an action whose facts call for more than the task has. */
 enum tier_change {

@@ -27,6 +27,8 @@ static const struct {
 	{ HAS(OUTSIDE), TIER_OS },
 	{ HAS(UNKNOWN), TIER_OS },
 	{ HAS(UNREAD), TIER_OS },
+	{ HAS(CODE), TIER_OS },
+	{ HAS(CODE) | HAS(NETWORK), TIER_OS },
 	{ HAS(RECEIVED), TIER_OS },
 	{ HAS(NETWORK) | HAS(RECEIVED), TIER_OS },
 	{ HAS(SECRETS) | HAS(CREDENTIAL) | HAS(OUTSIDE), TIER_OS },
@@ -47,6 +49,7 @@ static const struct {
 	/* what came in meets it */
 	{ HAS(NETWORK) | HAS(RECEIVED) | HAS(SECRETS), TIER_GVISOR },
 	{ HAS(NETWORK) | HAS(RECEIVED) | HAS(KERNEL), TIER_GVISOR },
+	{ HAS(NETWORK) | HAS(RECEIVED) | HAS(CODE), TIER_GVISOR },
 	{ HAS(NETWORK) | HAS(RECEIVED) | HAS(UNKNOWN), TIER_GVISOR },
 	{ HAS(NETWORK) | HAS(RECEIVED) | HAS(UNREAD), TIER_GVISOR },
 	{ HAS(NETWORK) | HAS(RECEIVED) | HAS(OUTSIDE), TIER_GVISOR },
@@ -248,6 +251,7 @@ static void facts_of_commands(void **state)
 {
 	(void)state;
 	assert_int_equal(COMMAND("ls", "-l"), 0);
+	assert_int_equal(COMMAND("make"), HAS(CODE));
 	assert_int_equal(COMMAND("npm", "install", "x") & HAS(PACKAGES), HAS(PACKAGES));
 	assert_int_equal(COMMAND("frobnicate") & HAS(UNKNOWN), HAS(UNKNOWN));
 	assert_int_equal(COMMAND("cat", "/home/u/.ssh/id_ed25519"), HAS(CREDENTIAL));
