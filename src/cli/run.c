@@ -260,19 +260,19 @@ static int run_command(struct run *run, int argc, char **argv)
 	if (!run->quiet)
 		request_tell_proposal(&effective);
 	(void)supervise(
-		&(struct supervise_options){ .effective = &effective,
-					     .action = &action,
-					     .sink = sink,
-					     .evidence = run->json || run->status_fd >= 0 ||
-							 sink != &event_null_sink,
-					     .unkept = run->unkept,
-					     .verdicts = { result.verdicts, result.verdict_count },
-					     .progress = wants_progress(run),
-					     .changes = &changes,
-					     .arena = run->arena,
-					     .artifacts = run->artifact_count ? &artifacts : NULL,
-					     .out = 1,
-					     .err = 2 },
+		&(struct supervise_options){
+			.effective = &effective,
+			.action = &action,
+			.sink = sink,
+			.evidence = run->json || run->status_fd >= 0 || sink != &event_null_sink,
+			.unkept = run->unkept,
+			.verdicts = { .rows = result.verdicts, .count = result.verdict_count },
+			.progress = wants_progress(run),
+			.changes = &changes,
+			.arena = run->arena,
+			.artifacts = run->artifact_count ? &artifacts : NULL,
+			.out = 1,
+			.err = 2 },
 		&denials, &result, &error);
 	report(run, &result);
 	/* what failed is told alone */
