@@ -172,6 +172,25 @@ static void decide_absent(struct infer_search *search, const struct infer_path *
 		     path->text, git_directory_length(path->text));
 }
 
+/* What is there and could not be executed: in a box that executes listed programs alone. */
+static void decide_strict(struct infer_search *search, const struct infer_path *path, unsigned says,
+			  const struct view_path *row)
+{
+	const struct policy *policy = search->policy;
+	bool is_there = row ? row->class != PATH_HIDE && row->class != PATH_PROGRAM :
+			      is_private(path->text) || path_is_under(path->text, policy->home);
+
+	if (!(policy->flags & POLICY_EXEC_STRICT) || !(says & SAYS_REFUSED) ||
+	    (says & SAYS_WRITING) || !is_there)
+		return;
+	for (size_t i = 0; i < policy->ruling_count; i++)
+		if (policy->rulings[i].kind == RULING_EXEC_ALLOW) {
+			report(search, DENIAL_EXEC_STRICT, policy->rules[policy->rulings[i].rule],
+			       path->text);
+			return;
+		}
+}
+
 void infer_decide(struct infer_search *search, const struct infer_path *path, unsigned says)
 {
 	const struct policy *policy = search->policy;
@@ -179,6 +198,7 @@ void infer_decide(struct infer_search *search, const struct infer_path *path, un
 	bool refused_write = (says & SAYS_REFUSED) && (says & SAYS_WRITING);
 	const char *whole;
 
+	decide_strict(search, path, says, row);
 	if (!row) {
 		decide_absent(search, path, says);
 		return;

@@ -171,13 +171,13 @@ static void sort_rows(struct builder *builder)
 {
 	const struct view *view = &builder->policy->view;
 
-	builder->rows = arena_array(builder->arena, view->count + 1, sizeof(*builder->rows));
+	builder->rows = arena_array(builder->arena, view->count + 1, sizeof(void *));
 	if (!builder->rows)
 		return;
 	for (size_t i = 0; i < view->count; i++)
 		if (is_mount(&view->paths[i]) && !is_hidden(view, view->paths[i].target))
 			builder->rows[builder->row_count++] = &view->paths[i];
-	qsort(builder->rows, builder->row_count, sizeof(*builder->rows), by_depth);
+	qsort(builder->rows, builder->row_count, sizeof(void *), by_depth);
 }
 
 bool builder_is_redundant(const struct builder *builder, size_t index)

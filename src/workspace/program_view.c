@@ -38,11 +38,16 @@ static bool is_written_class(enum path_class class)
 	       class == PATH_OBJECTS || class == PATH_STAGE;
 }
 
-/* What the task could change by this path or another one. */
+/*
+ * What the task could change by this path or another one. In the workspace an earlier task could
+ * have, also where this one only reads.
+ */
 static bool is_written(const struct listing *listing, const char *real)
 {
 	const struct view *view = &listing->policy->view;
 
+	if (path_is_under(real, listing->policy->workspace))
+		return true;
 	for (size_t i = 0; i < view->count; i++)
 		if (is_written_class(view->paths[i].class) && view->paths[i].source[0] &&
 		    path_is_under(real, view->paths[i].source))
@@ -219,7 +224,7 @@ static int try_path(struct listing *listing, const char *given, const char *path
 	if (is_written(listing, real))
 		return is_path ? error_set(listing->error, EPERM,
 					   "exec.strict: %s, which exec.allow lists, is %s, where "
-					   "the task writes: it could be made to be any program",
+					   "a task writes: it could be made to be any program",
 					   given, real) :
 				 0;
 	if (!is_shown(listing, real))

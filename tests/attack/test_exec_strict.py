@@ -331,6 +331,7 @@ def test_a_program_that_the_task_writes(place):
     shutil.copy("/usr/bin/true", place.base / "extra" / "tool")
     (place.base / "link").symlink_to(place.work / "tool")
     for listed, options in (([place.work / "tool"], []), ([place.base / "link"], []),
+                            ([place.work / "tool"], ["--read-only"]),
                             ([place.base / "extra" / "tool"], ["--write", place.base / "extra"])):
         ran = refusal(place, *options, listed=list(map(str, listed)))
         refused(ran, place, 125, "exec.strict", str(listed[0]), "writes")
@@ -392,6 +393,17 @@ def test_nothing_is_executed_that_nobody_lists(place):
     assert ran.out == "done\n" and "not found" in ran.err, ran
     ran = place.run("--policy", path, "--", "ls")
     assert ran.status == 126 and "exec.allow" in ran.err, ran
+
+
+@pytest.mark.parametrize("where", ["work", "/tmp"])
+def test_a_refusal_is_told(place, payloads, where):
+    bring(place, payloads)
+    folder = str(place.work) if where == "work" else where
+    ran = place.run("--json", "--policy", policy(place, True, listed=["/bin/sh"]), "--", "sh", "-c",
+                    f"cp dynamic {folder}/tool; {folder}/tool")
+    denial, = ran.result["denials"]
+    assert (denial["code"], denial["object"]) == ("exec.strict", f"{folder}/tool"), ran
+    assert denial["rule"]["id"] == "exec.allow"
 
 
 def test_explain_names_what_voids_it(place):
