@@ -17,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "run"))
 
-from boxed import BAWN, place, refused  # noqa: E402
+from boxed import BAWN, place, policy_file, refused  # noqa: E402
 from live import live  # noqa: E402
 
 __all__ = ["place", "live"]
@@ -144,19 +144,10 @@ def payloads(tmp_path_factory):
     return folder
 
 
-def write(place, text, name="policy.yaml"):
-    folder = place.base / "policies"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / name
-    path.write_text("version: 1\n" + text)
-    path.chmod(0o600)
-    return str(path)
-
-
 def policy(place, strict, more="", listed=()):
     programs = ", ".join([*LISTED, *listed])
-    return write(place, f"exec: {{strict: {str(strict).lower()}, allow: [{programs}]}}\n{more}",
-                 f"{strict}.yaml")
+    return policy_file(place, f"exec: {{strict: {str(strict).lower()}, allow: [{programs}]}}\n"
+                       + more, f"{strict}.yaml")
 
 
 def script(text):
@@ -350,14 +341,14 @@ def test_a_script_whose_interpreter_is_not_listed(place):
 
 
 def test_nothing_is_listed(place):
-    refused(place.run("--policy", write(place, "exec: {strict: true}\n"), "--", "true"), place, 125,
-            "exec.allow")
+    path = policy_file(place, "exec: {strict: true}\n")
+    refused(place.run("--policy", path, "--", "true"), place, 125, "exec.allow")
 
 
 @pytest.mark.parametrize("denied", ["cp], deny: [/usr/bin/cp", "mount], sets: [no-mounts"])
 def test_deny_beats_allow(place, denied):
     text = f"exec: {{strict: true, allow: [{PYTHON}, {MODULES}, {denied}]}}\n"
-    ran = place.run("--policy", write(place, text), "--", PYTHON, "-c",
+    ran = place.run("--policy", policy_file(place, text), "--", PYTHON, "-c",
                     "import os; print(sorted(os.listdir('/usr/bin')))")
     assert ran.status == 0 and "'cp'" not in ran.out and "'mount'" not in ran.out, ran
     assert os.path.basename(PYTHON) in ran.out
@@ -368,7 +359,7 @@ def test_deny_beats_allow(place, denied):
 
 def test_listed_programs_work(place):
     """By name, path and link, with what they load; and nothing else is there."""
-    path = write(place, "exec: {strict: true, allow: [ls, cat, awk, git, sh, /bin/cp]}\n")
+    path = policy_file(place, "exec: {strict: true, allow: [ls, cat, awk, git, sh, /bin/cp]}\n")
     (place.work / "file").write_text("a b\n")
 
     def output(*argv):
@@ -388,7 +379,7 @@ def test_listed_programs_work(place):
 
 
 def test_nothing_is_executed_that_nobody_lists(place):
-    path = write(place, "exec: {strict: true, allow: [sh]}\n")
+    path = policy_file(place, "exec: {strict: true, allow: [sh]}\n")
     ran = place.run("--policy", path, "--", "sh", "-c", "ls /; printf '%s\\n' done")
     assert ran.out == "done\n" and "not found" in ran.err, ran
     ran = place.run("--policy", path, "--", "ls")
@@ -407,8 +398,8 @@ def test_a_refusal_is_told(place, payloads, where):
 
 
 def test_explain_names_what_voids_it(place):
-    path = write(place, "exec: {strict: true, allow: [cat, sh, /usr/bin/python3, no-such-program, "
-                        "install-info]}\n")
+    path = policy_file(place, "exec: {strict: true, allow: [cat, sh, /usr/bin/python3, "
+                              "no-such-program, install-info]}\n")
     ran = subprocess.run([BAWN, "explain", "--json", *place.options, "--policy", path],
                          cwd=place.work, capture_output=True, text=True, check=True)
     rows = json.loads(ran.stdout)["command"]

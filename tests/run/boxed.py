@@ -206,6 +206,16 @@ class Place:
         remove_tree(self.base)
 
 
+def policy_file(place, text, name="policy.yaml"):
+    """A policy file where no task of the place can write; its path."""
+    folder = place.base / "policies"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / name
+    path.write_text("version: 1\n" + text)
+    path.chmod(0o600)
+    return str(path)
+
+
 def catching(name, body, before=""):
     """
     The words of a command that says `ready` and then runs `body` (perl) at a signal. Not a shell:

@@ -5,20 +5,11 @@ import subprocess
 
 import pytest
 
-from boxed import BAWN, IS_ROOT, eventually, place, refused
+from boxed import BAWN, IS_ROOT, eventually, place, policy_file, refused
 from hostnet import HostNet, is_possible
 from live import live
 
 __all__ = ["place", "live"]
-
-
-def policy(place, text, name="policy.yaml"):
-    folder = place.base / "policies"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / name
-    path.write_text("version: 1\n" + text)
-    path.chmod(0o600)
-    return str(path)
 
 
 def verb(place, *arguments):
@@ -29,7 +20,7 @@ def verb(place, *arguments):
 
 
 def on_change(place, value):
-    return policy(place, f"isolation: {{on-change: {value}}}\n", f"{value}.yaml")
+    return policy_file(place, f"isolation: {{on-change: {value}}}\n", f"{value}.yaml")
 
 
 def records(place, kind):
@@ -46,7 +37,7 @@ def records(place, kind):
 @pytest.mark.parametrize("name", ["run", "plan", "explain", "verify", "task start",
                                   "policy decide"])
 def test_a_floor_that_is_not_built(place, tier, name):
-    path = policy(place, f"isolation: {{floor: {tier}}}\n")
+    path = policy_file(place, f"isolation: {{floor: {tier}}}\n")
     words = ["--", "touch", "started"] if name in ("run", "policy decide") else []
     ran = verb(place, name, "--policy", path, *words)
     assert ran.returncode == 125 and ran.stdout == "", ran
@@ -55,7 +46,7 @@ def test_a_floor_that_is_not_built(place, tier, name):
 
 
 def test_a_floor_that_is_built(place):
-    path = policy(place, "isolation: {floor: os}\n")
+    path = policy_file(place, "isolation: {floor: os}\n")
     ran = place.run("--json", "--policy", path, "--", "true")
     assert ran.status == 0
     assert (ran.result["tier"], ran.result["tier_reason"]) == ("os", "the floor of the policy")
@@ -66,8 +57,8 @@ def test_a_floor_that_is_built(place):
 
 def test_every_view_tells_it(place):
     """Facts that raise nothing are told all the same, in the same words."""
-    reason = ("no policy asks for more; facts would call for the container tier: more of the kernel "
-              "is open (kernel)")
+    reason = ("no policy asks for more; facts would call for the container tier: more of the "
+              "kernel is open (kernel)")
     ran = verb(place, "plan", "--allow-ptrace")
     assert ran.stdout.splitlines()[-1] == f"tier os, rung full: {reason}"
     told = json.loads(verb(place, "plan", "--json", "--allow-ptrace").stdout)["tier"]
@@ -172,7 +163,7 @@ def test_quarantine_stops(place):
 
 def test_a_stronger_layer_counts(place):
     """Of two values the one that allows less: a preset's raise, and stop of the file."""
-    path = policy(place, "preset: quarantine\nisolation: {on-change: stop}\n")
+    path = policy_file(place, "preset: quarantine\nisolation: {on-change: stop}\n")
     assert "then it stops" in place.run("--policy", path, "--", "npm", "install").err
 
 
@@ -203,7 +194,7 @@ def test_a_live_task_that_may_not_start(live):
                     "user namespace of the caller's, a policy file that is below nobody's root")
 def test_facts_add_up(live, tmp_path):
     """Code runs until something came in from the network: then it may be what came in."""
-    path = policy(live, "isolation: {on-change: raise}\nnetwork: {allow: ["
+    path = policy_file(live, "isolation: {on-change: raise}\nnetwork: {allow: ["
                         "{host: pub.example, ports: [80], protocol: http}]}\n")
     host = HostNet(tmp_path)
     try:
