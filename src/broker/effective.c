@@ -762,7 +762,13 @@ static int make_plan(struct maker *maker)
 	if (!facts.task_directory || !facts.spares || !facts.skeletons || !facts.summary_text ||
 	    !facts.summary_json)
 		return error_errno(maker->error, ENOMEM, "planning");
-	return plan_build(&effective->policy, &facts, maker->arena, &effective->plan, maker->error);
+	result = plan_build(&effective->policy, &facts, maker->arena, &effective->plan,
+			    maker->error);
+	if (result < 0 || !(effective->policy.flags & POLICY_LAYERED))
+		return result;
+	facts.copies = true;
+	return plan_build(&effective->policy, &facts, maker->arena, &effective->fallback,
+			  maker->error);
 }
 
 /* False: to be tried again by the next start, for want of room or rights now. */

@@ -90,6 +90,7 @@ struct effective {
 	bool unrecorded;	       /* --no-trace, or by a policy */
 	enum adopt_proposal proposal;  /* of the workspace, which nothing here was read from */
 	struct plan plan;
+	struct plan fallback; /* with a copy of a workspace that can have no layer; may be empty */
 	struct git_found git; /* the git directories that the box covers */
 	struct secret_found secrets;
 	struct tier_choice tier; /* of the task, before any action */

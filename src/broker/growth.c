@@ -74,6 +74,8 @@ void growth_begin(struct growth *growth, const struct view *view, const struct p
 	for (size_t i = 0; i < plan->count; i++) {
 		char path[PATH_LIMIT_BYTES];
 
+		if (plan->ops[i].kind == PLAN_DUPLICATE)
+			add_place(growth, plan->ops[i].target);
 		if (plan->ops[i].kind == PLAN_LAYERS &&
 		    snprintf(path, sizeof(path), "%s/upper", plan->ops[i].target) <
 			    (int)sizeof(path))

@@ -207,7 +207,7 @@ static void begin_running(struct job *job)
 		job->deadline_ns = result->duration_ns + job->options.action->timeout_ns;
 	if (job->options.evidence) {
 		identify_path(job->entered.executable_fd, job->executable_path);
-		evidence_gather(&job->task->options.effective->plan, &job->task->box, &job->entered,
+		evidence_gather(task_plan(job->task), &job->task->box, &job->entered,
 				&job->task->namespaces, result);
 		result->limit_count = evidence_limits(job->task->options.effective,
 						      job->options.action, &job->entered,
@@ -711,8 +711,14 @@ static void note_staged(struct job *job)
 	struct staging_list list;
 
 	result->is_ephemeral = effective->policy.flags & POLICY_EPHEMERAL;
+	if (task->is_copied && job->options.arena)
+		result->copied = staging_tell(&task->copied, job->options.arena);
 	if (task->box.task_fd < 0)
 		return;
+	if (staging_settle(effective, task->box.task_fd, &error) < 0) {
+		result->are_changes_cut = true;
+		return;
+	}
 	result->has_dropped = staging_has_ephemeral(effective, task->box.task_fd);
 	if (staging_has_news(effective, task->box.task_fd))
 		result->stage = effective->task;

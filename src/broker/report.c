@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "trace/result.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* Names in one line; `bawn review` has them all. */
@@ -107,6 +108,28 @@ static void add_staged(const struct result *result, struct buffer *buffer)
 		      result->stage, result->stage, result->stage);
 }
 
+/* bawn: the workspace was a copy: 12 objects, 4 KiB ..., since it can have no layer (...) */
+static void add_copied(const struct result *result, struct buffer *buffer)
+{
+	const struct result_copied *copied = result->copied;
+
+	if (!copied)
+		return;
+	buffer_format(buffer,
+		      "bawn: the workspace was a copy, of %" PRIu64 " objects (%" PRIu64
+		      " KiB, and %" PRIu64 " files that share their data)",
+		      copied->names, (copied->bytes + 1023) / 1024, copied->shared);
+	for (size_t i = 0; i < copied->left_count && i < HELD_LIMIT; i++) {
+		buffer_text(buffer, i ? ", " : "; not in it, as no file or not to be read: ");
+		buffer_visible(buffer, copied->left[i]);
+	}
+	if (copied->left_count > HELD_LIMIT)
+		buffer_format(buffer, ", and %zu more", copied->left_count - HELD_LIMIT);
+	buffer_text(buffer, "; why: ");
+	buffer_visible(buffer, copied->why);
+	buffer_text(buffer, "\n");
+}
+
 static void add_ephemeral(const struct result *result, struct buffer *buffer)
 {
 	if (result->has_dropped)
@@ -179,6 +202,7 @@ void report_lines(const struct result *result, struct buffer *buffer)
 	add_held(result, buffer);
 	add_deferred(result, buffer);
 	add_artifacts(&result->artifacts, buffer);
+	add_copied(result, buffer);
 	add_staged(result, buffer);
 	add_ephemeral(result, buffer);
 }

@@ -6,10 +6,13 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "broker/effective.h"
+#include "kernel/mount.h"
 #include "plan/plan.h"
 #include "workspace/stage_changes.h"
+#include "workspace/stage_copy.h"
 #include "workspace/stage_look.h"
 #include "workspace/stage_store.h"
+#include "workspace/sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +81,152 @@ static const struct view_path *row_of(const struct effective *effective)
 	return NULL;
 }
 
-int staging_begin(const struct effective *effective, int task_fd, struct error *error)
+/* ---- where it is a copy ---- */
+
+/* In a stage a tracked secret has a mask on it (plan/build.c), for which there is to be a place. */
+static int hidden_of(const struct effective *effective, struct arena *arena,
+		     struct stage_copy *copy)
+{
+	const struct view *view = &effective->policy.view;
+
+	copy->hidden = arena_array(arena, view->count + 1, sizeof(*copy->hidden));
+	if (!copy->hidden)
+		return -ENOMEM;
+	for (size_t i = 0; i < view->count; i++) {
+		const struct view_path *row = &view->paths[i];
+
+		if (row->class != PATH_HIDE || !path_is_under(row->target, copy->workspace) ||
+		    !path_below(row->target, copy->workspace)[0])
+			continue;
+		copy->hidden[copy->hidden_count++] = (struct stage_copy_hidden){
+			.path = path_below(row->target, copy->workspace),
+			.has_mask = row->kind == PATH_KIND_FILE &&
+				    !effective->policy.rules[row->rule].file,
+		};
+	}
+	return 0;
+}
+
+/* Numbered as their layers are: by the rows of their class. */
+static int parts_of(const struct effective *effective, struct arena *arena, struct stage_copy *copy)
+{
+	const struct view *view = &effective->policy.view;
+	struct stage_part *parts = arena_array(arena, view->count + 1, sizeof(*parts));
+	unsigned layer = 0;
+
+	if (!parts)
+		return -ENOMEM;
+	for (size_t i = 0; i < view->count; i++) {
+		const struct view_path *row = &view->paths[i];
+
+		if (row->class != PATH_GIT)
+			continue;
+		if (path_is_under(row->target, copy->workspace))
+			parts[copy->part_count++] =
+				(struct stage_part){ path_below(row->target, copy->workspace),
+						     layer };
+		layer++;
+	}
+	copy->parts = parts;
+	return 0;
+}
+
+/* A mount of the host's in it is in no layer, and in no copy. */
+static int refuse_mounts(const struct stage_copy *copy, struct error *error)
+{
+	char path[PATH_MAX];
+	int result = mount_find_below(copy->workspace, path);
+
+	if (result <= 0)
+		return result < 0 ? error_errno(error, result, "reading the list of mounts") : 0;
+	return error_set(error, EXDEV,
+			 "%.300s cannot be copied: something is mounted in it, at %.300s; unmount "
+			 "it, or go on without --stage or --ephemeral",
+			 copy->workspace, path);
+}
+
+static int copy_tree(struct stage_copy *copy, struct arena *arena, struct result_copied *copied,
+		     bool is_workspace, struct error *error)
+{
+	struct stage_copied done;
+	int result = refuse_mounts(copy, error);
+
+	if (result == 0)
+		result = stage_copy_make(copy, arena, &done, error);
+	if (result < 0)
+		return result;
+	copied->names += done.names;
+	copied->bytes += done.bytes;
+	copied->shared += done.shared;
+	if (is_workspace) {
+		copied->left = done.left;
+		copied->left_count = done.left_count;
+	}
+	return 0;
+}
+
+int staging_copy(const struct effective *effective, const struct plan_op *op, struct arena *arena,
+		 struct result_copied *copied, struct error *error)
+{
+	bool is_workspace = strcmp(op->source, effective->policy.workspace) == 0;
+	const char *layers = path_parent(arena, op->target);
+	int CLEANUP_FD source = mount_source(op->source, op->device, op->inode);
+	int CLEANUP_FD layers_fd =
+		layers ? open(layers, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	struct stage_copy copy = { .workspace = op->source,
+				   .workspace_fd = source,
+				   .stage_fd = layers_fd,
+				   .gives_owners = effective->host.root };
+
+	if (source < 0 || layers_fd < 0)
+		return error_errno(error, source < 0 ? -source : errno, "copying %s", op->source);
+	if (hidden_of(effective, arena, &copy) < 0 ||
+	    (is_workspace && parts_of(effective, arena, &copy) < 0))
+		return error_errno(error, ENOMEM, "copying the workspace");
+	if (!copied->started_ns)
+		copied->started_ns = sweep_stamp_now_ns();
+	return copy_tree(&copy, arena, copied, is_workspace, error);
+}
+
+const struct result_copied *staging_tell(const struct result_copied *copied, struct arena *arena)
+{
+	struct result_copied *told = arena_allocate(arena, sizeof(*told));
+	const char **left = arena_array(arena, copied->left_count + 1, sizeof(*left));
+
+	if (!told || !left)
+		return NULL;
+	*told = *copied;
+	told->left = left;
+	told->why = arena_copy(arena, copied->why ? copied->why : "");
+	for (size_t i = 0; i < copied->left_count; i++)
+		left[i] = arena_copy(arena, copied->left[i]);
+	return arena_failed(arena) ? NULL : told;
+}
+
+int staging_settle(const struct effective *effective, int task_fd, struct error *error)
+{
+	return staging_is_layered(effective) && task_fd >= 0 ?
+		       stage_settle(task_fd, STAGE_SETTLE_BETWEEN, error) :
+		       0;
+}
+
+/* What was left out of a copy was not seen, as what is hidden was not. */
+static int add_left(struct paths *hidden, const struct result_copied *copied, struct arena *arena)
+{
+	const char **all = arena_array(arena, hidden->count + copied->left_count + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	if (hidden->count)
+		memcpy(all, hidden->items, hidden->count * sizeof(*all));
+	for (size_t i = 0; i < copied->left_count; i++)
+		all[hidden->count++] = copied->left[i];
+	hidden->items = all;
+	return 0;
+}
+
+int staging_begin(const struct effective *effective, int task_fd,
+		  const struct result_copied *copied, struct error *error)
 {
 	struct arena CLEANUP_ARENA arena = { 0 };
 	const struct view_path *row = row_of(effective);
@@ -87,13 +235,15 @@ int staging_begin(const struct effective *effective, int task_fd, struct error *
 	/* without this file whatever ends the task, or buries it, keeps nothing */
 	if (!row || !staging_is_on(effective))
 		return 0;
-	if (gather(effective, &arena, &hidden, &obeyed) < 0)
+	if (gather(effective, &arena, &hidden, &obeyed) < 0 ||
+	    add_left(&hidden, copied, &arena) < 0)
 		return error_errno(error, ENOMEM, "staging the workspace");
 	return stage_store_begin(task_fd,
 				 &(struct stage_about){ .task = effective->task,
 							.workspace = effective->policy.workspace,
 							.device = row->device,
 							.inode = row->inode,
+							.started_ns = copied->started_ns,
 							.wall_ns = clock_wall_ns(),
 							.hidden = hidden.items,
 							.hidden_count = hidden.count,
@@ -275,10 +425,21 @@ int staging_list(const struct effective *effective, int task_fd, int64_t since_n
 	return 0;
 }
 
+/* Bytes of ours: one that a power cut has torn will not be whole at the next start either. */
+static int settle_last(int task_fd)
+{
+	struct error ignored = ERROR_NONE;
+	int result = stage_settle(task_fd, STAGE_SETTLE_LAST, &ignored);
+
+	return result == -EBADMSG ? 0 : result;
+}
+
 int staging_keep(const struct effective *effective, int task_fd)
 {
-	int result;
+	int result = settle_last(task_fd);
 
+	if (result < 0)
+		return result;
 	if (!staging_has_news(effective, task_fd))
 		return 0;
 	result =
@@ -296,6 +457,10 @@ int staging_resume(const struct state *state, const char *task)
 	struct stage_about about;
 	int result = task_fd < 0 ? -errno : stage_store_read(task_fd, task, &arena, &about);
 
+	if (result == 0)
+		result = settle_last(task_fd);
+	if (result < 0 && result != -ENOENT && result != -EBADMSG)
+		return result;
 	/* it had none, or was killed before anything of it could run */
 	if (result == -ENOENT || result == -EBADMSG ||
 	    (result == 0 && !stage_store_has_changes(task_fd)))

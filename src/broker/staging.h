@@ -6,6 +6,7 @@
 #pragma once
 
 #include "trace/change.h"
+#include "trace/result.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 struct arena;
 struct effective;
 struct error;
+struct plan_op;
 struct state;
 
 /* Of an ephemeral one nothing stays: it has the same layers, and no stage. */
@@ -22,8 +24,28 @@ bool staging_is_on(const struct effective *effective);
 /* What the task writes in its workspace goes to a layer: it is staged, or ephemeral. */
 bool staging_is_layered(const struct effective *effective);
 
-/* The box is made and nothing of the task has run in it. */
-int staging_begin(const struct effective *effective, int task_fd, struct error *error)
+/*
+ * A workspace that can have no layer, or a git directory of it that lies elsewhere, is copied as
+ * the operation says (workspace/stage_copy.h); its target is there, and empty. -EFBIG where it is
+ * too large for that, and the error names the limit.
+ */
+int staging_copy(const struct effective *effective, const struct plan_op *op, struct arena *arena,
+		 struct result_copied *copied, struct error *error)
+	__attribute__((warn_unused_result));
+
+/* Deeply, in the arena; NULL without memory. */
+const struct result_copied *staging_tell(const struct result_copied *copied, struct arena *arena);
+
+/* The box is made and nothing of the task has run in it. copied: started_ns 0 where it was not. */
+int staging_begin(const struct effective *effective, int task_fd,
+		  const struct result_copied *copied, struct error *error)
+	__attribute__((warn_unused_result));
+
+/*
+ * Of a copied workspace: what the task changed so far becomes its layer's. Before whatever follows
+ * is asked, and best while nothing of the task runs.
+ */
+int staging_settle(const struct effective *effective, int task_fd, struct error *error)
 	__attribute__((warn_unused_result));
 
 /* Whether there will be a stage. */

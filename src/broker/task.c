@@ -190,29 +190,91 @@ static int open_names(struct task *task)
 	return result;
 }
 
+const struct plan *task_plan(const struct task *task)
+{
+	return task->is_copied ? &task->options.effective->fallback :
+				 &task->options.effective->plan;
+}
+
+/* What the host's git does while it is copied is then seen as done meanwhile, as it is. */
+static int duplicate(void *context, int task_fd, const struct plan_op *op, struct error *error)
+{
+	struct task *task = context;
+	int result = 0;
+
+	if (!task->copied.started_ns)
+		result = landing_begin(&task->landing, task->options.effective, task_fd, error);
+	return result < 0 ? result :
+			    staging_copy(task->options.effective, op, &task->copy_arena,
+					 &task->copied, error);
+}
+
+static int start_box(struct task *task, struct error *error)
+{
+	const struct effective *effective = task->options.effective;
+	const struct box_options options = { .plan = task_plan(task),
+					     .policy = &effective->policy,
+					     .host_root = effective->host.root,
+					     .live = task->options.live,
+					     .cgroup = task->options.cgroup,
+					     .duplicate = duplicate,
+					     .context = task,
+					     .outside_uid = effective->host.uid,
+					     .outside_gid = effective->host.gid };
+
+	return box_start(&options, &task->box, error);
+}
+
+/* Without the operation, which names paths of the state directory. */
+static const char *reason_of(const struct error *error)
+{
+	const char *failed = strstr(error->message, "\" failed: ");
+
+	return failed ? failed + strlen("\" failed: ") : error->message;
+}
+
+static int too_large(struct task *task)
+{
+	const struct error why = *task->error;
+
+	return error_set(task->error, EFBIG,
+			 "the workspace cannot have a layer (%.160s), and %.160s; with another "
+			 "--state-dir it may have one, and without --stage or --ephemeral the task "
+			 "works in the workspace itself",
+			 task->copied.why, reason_of(&why));
+}
+
+/* One whose workspace can have no layer works in a copy of it, if that is small enough. */
+static int make_box(struct task *task)
+{
+	int result = start_box(task, task->error);
+
+	if (result != -BOX_NO_LAYER || !task->options.effective->fallback.count)
+		return result;
+	task->is_copied = true;
+	task->copied.why = arena_copy(&task->copy_arena, reason_of(task->error));
+	if (!task->copied.why)
+		return error_errno(task->error, ENOMEM, "copying the workspace");
+	result = start_box(task, task->error);
+	return result == -EFBIG ? too_large(task) : result;
+}
+
 int task_start(struct task *task)
 {
 	const struct effective *effective = task->options.effective;
-	struct box_options options = { .plan = &effective->plan,
-				       .policy = &effective->policy,
-				       .host_root = effective->host.root,
-				       .live = task->options.live,
-				       .cgroup = task->options.cgroup,
-				       .outside_uid = effective->host.uid,
-				       .outside_gid = effective->host.gid };
 	/* from before the plan covers the names: what happens meanwhile is covered below */
 	int result = open_names(task);
 
 	if (result == 0)
-		result = box_start(&options, &task->box, task->error);
+		result = make_box(task);
 	if (result == 0)
 		result = egress_begin(task, task->error);
 	if (result == 0 && task->names.fd >= 0)
 		result = cover(task);
-	if (result == 0)
+	if (result == 0 && !task->is_copied)
 		result = landing_begin(&task->landing, effective, task->box.task_fd, task->error);
 	if (result == 0)
-		result = staging_begin(effective, task->box.task_fd, task->error);
+		result = staging_begin(effective, task->box.task_fd, &task->copied, task->error);
 	if (result < 0)
 		effective_diagnose(effective, task->error);
 	return result;
@@ -572,5 +634,6 @@ void task_end(struct task *task)
 	box_end(&task->box);
 	watch_close(&task->names);
 	arena_free(&task->guard_arena);
+	arena_free(&task->copy_arena);
 	fd_close(&task->signal_fd);
 }

@@ -19,6 +19,7 @@
 #include "broker/task_loop.h"
 #include "isolate/box.h"
 #include "trace/event.h"
+#include "trace/result.h"
 #include "workspace/watch.h"
 
 #include <signal.h>
@@ -50,19 +51,21 @@ struct task {
 	struct egress egress;
 	struct evidence_namespaces namespaces; /* of the box */
 	struct watch names; /* hidden and protected ones in trees that are written in place */
-	struct arena guard_arena;
+	struct arena guard_arena, copy_arena;
 	struct cover_guard guard; /* those that built-in rules keep */
 	struct task_timer guard_timer;
-	struct sweeping sweeping; /* of its workspace */
-	struct landing landing;	  /* of what its git did */
-	sigset_t ends;		  /* signals that ask us to end, unless the caller ignores them */
-	int signal_fd;		  /* reads those */
+	struct sweeping sweeping;    /* of its workspace */
+	struct landing landing;	     /* of what its git did */
+	struct result_copied copied; /* of its workspace, where is_copied */
+	sigset_t ends; /* signals that ask us to end, unless the caller ignores them */
+	int signal_fd; /* reads those */
 	struct job *jobs;
 	struct task_watch *watches;
 	struct task_timer *timers;
 	unsigned jobs_begun;
 	bool has_work;	   /* the record has something to do that can wait */
 	bool has_spools;   /* output lies in the task's directory */
+	bool is_copied;	   /* the box was made by the fallback's plan */
 	bool names_failed; /* a name could not be covered again */
 	bool killed;	   /* the box, by us */
 	bool lost;	   /* the box, by another */
@@ -80,6 +83,9 @@ int task_announce(struct task *task, const struct task_options *options, struct 
  * system that hangs must not make a start that only SIGKILL ends.
  */
 int task_start(struct task *task);
+
+/* By which the box was made. */
+const struct plan *task_plan(const struct task *task);
 
 struct task_landed {
 	struct change *changes; /* the arena's; first those that a person should see */

@@ -189,8 +189,7 @@ void watchdog_begin(struct watchdog *watchdog, struct task *task, const struct c
 				       .timer = { .at_ns = clock_monotonic_ns() + delay_ns,
 						  .fire = look },
 				       .reached = reached };
-	growth_begin(&watchdog->growth, &task->options.effective->policy.view,
-		     &task->options.effective->plan);
+	growth_begin(&watchdog->growth, &task->options.effective->policy.view, task_plan(task));
 	task_timer_add(task, &watchdog->timer);
 }
 

@@ -51,6 +51,14 @@ int operation_failed(const struct plan_op *op, struct error *error)
 	return error_context(error, "set-up step \"%s\" failed", text.data ? text.data : "?");
 }
 
+int layer_refused(const struct policy *policy, const struct plan_op *op, struct error *error)
+{
+	if (op->kind == PLAN_OVERLAY && op->upper && (policy->flags & POLICY_LAYERED) &&
+	    error->code != -ENOMEM)
+		error->code = -BOX_NO_LAYER;
+	return error->code;
+}
+
 /* Of one child at a time: we sleep while it runs. */
 static struct namespace_stack child_stack;
 

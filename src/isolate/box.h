@@ -29,6 +29,12 @@
 #include "plan/plan.h"
 #include "policy/action.h"
 
+/*
+ * The code of a start that failed because an overlay was refused that a plan with a copy of the
+ * workspace does without; nothing else fails with it.
+ */
+#define BOX_NO_LAYER EMEDIUMTYPE
+
 struct box_options {
 	const struct plan *plan;
 	const struct policy *policy;
@@ -36,6 +42,9 @@ struct box_options {
 	uint32_t outside_uid, outside_gid;
 	bool live;		     /* many actions: each can be ended with all that it started */
 	const struct cgroup *cgroup; /* everything in the box is in it; NULL or count 0: none */
+	/* DUPLICATE: fills the empty directory of the operation's target; NULL: no plan has one */
+	int (*duplicate)(void *context, int task_fd, const struct plan_op *op, struct error *error);
+	void *context;
 };
 
 /*

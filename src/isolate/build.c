@@ -505,16 +505,13 @@ static int refuse_mounts_below(const struct plan_op *op, struct error *error)
 }
 
 /* The lower layer of a git directory is what not every file system can be. */
-static int overlay_failed(const struct plan_op *op, int code, struct error *error)
+static int overlay_failed(const struct build *build, const struct plan_op *op, int code,
+			  struct error *error)
 {
 	error_errno(error, code, "mounting an overlay on %s", op->target);
-	if (is_stage(op))
-		return error_context(
-			error,
-			"the workspace cannot have a layer: its file system cannot be the lower "
-			"one of an overlay (or the state directory's not the upper one); "
-			"--state-dir DIR takes another state directory, and without --stage or "
-			"--ephemeral the task works in the workspace itself");
+	/* the supervisor has a remedy */
+	if (layer_refused(build->options->policy, op, error) == -BOX_NO_LAYER)
+		return error->code;
 	if (op->layer != LAYER_PROTECT)
 		return code;
 	return error_context(
@@ -523,6 +520,15 @@ static int overlay_failed(const struct plan_op *op, int code, struct error *erro
 		"directory's not the upper one); --protect %s goes on with git's "
 		"directory read-only, --state-dir DIR takes another state directory",
 		op->target);
+}
+
+static int place_upper(struct build *build, const struct plan_op *op, int upper,
+		       struct error *error)
+{
+	int mount_fd = -1, result = mount_clone(upper, &mount_fd);
+
+	return result < 0 ? error_errno(error, result, "cloning %s", op->upper) :
+			    place(build, op, mount_fd, error);
 }
 
 static int do_overlay(struct build *build, const struct plan_op *op, struct error *error)
@@ -562,13 +568,9 @@ static int do_overlay(struct build *build, const struct plan_op *op, struct erro
 		name_of(upper, upper_text);
 		name_of(work, work_text);
 	}
-	if (!lower_text[0]) {
-		/* a cache that the host lacks: the project's own layer alone */
-		result = mount_clone(upper, &mount_fd);
-		if (result < 0)
-			return error_errno(error, result, "cloning %s", op->upper);
-		return place(build, op, mount_fd, error);
-	}
+	/* a cache that the host lacks: the project's own layer alone */
+	if (!lower_text[0])
+		return place_upper(build, op, upper, error);
 	options[count++] = (struct mount_option){ "lowerdir", lower_text };
 	if (op->upper) {
 		options[count++] = (struct mount_option){ "upperdir", upper_text };
@@ -583,8 +585,10 @@ static int do_overlay(struct build *build, const struct plan_op *op, struct erro
 	if (lower >= 0 && shade < 0 && !op->upper)
 		return error_set(error, EINVAL, "an overlay of one layer on %s", op->target);
 	result = mount_new("overlay", options, mount_flags(op), &mount_fd);
+	if (result < 0 && (op->flags & PLAN_OPTIONAL) && upper >= 0)
+		return place_upper(build, op, upper, error);
 	if (result < 0)
-		return overlay_failed(op, result, error);
+		return overlay_failed(build, op, result, error);
 	return attach(build, op, mount_fd, error);
 }
 

@@ -264,6 +264,16 @@ static void undo_layers(int task_fd)
 	(void)unlinkat(task_fd, PLAN_STAGE_ABOUT, 0);
 }
 
+/* In the layers' directory, which is there. */
+static int duplicate(const struct box *box, const struct plan_op *op, struct error *error)
+{
+	if (mkdir(op->target, 0700) < 0)
+		return error_errno(error, errno, "making %s", op->target);
+	return box->options.duplicate ?
+		       box->options.duplicate(box->options.context, box->task_fd, op, error) :
+		       error_set(error, EINVAL, "nobody copies %s", op->source);
+}
+
 /* All of it happens in the state directory, whatever the object is called inside. */
 static int host_failed(const struct plan_op *op, struct error *error)
 {
@@ -295,6 +305,8 @@ int host_execute(struct box *box, struct error *error)
 			result = take_lease(box, op, error);
 		else if (op->kind == PLAN_LAYERS)
 			result = make_layers(box, op, error);
+		else if (op->kind == PLAN_DUPLICATE)
+			result = duplicate(box, op, error);
 		else if (op->kind == PLAN_SKELETON)
 			result = skeleton_open(plan, op->target, &box->skeleton_fd, error);
 		if (result < 0)
@@ -384,7 +396,8 @@ static int open_idmap(int *ret_fd, struct error *error)
 	return 0;
 }
 
-static int clone_tree(const struct plan_op *op, int idmap_fd, int *ret_tree, struct error *error)
+static int clone_tree(const struct policy *policy, const struct plan_op *op, int idmap_fd,
+		      int *ret_tree, struct error *error)
 {
 	int CLEANUP_FD source = mount_source(op->source, op->device, op->inode);
 	int CLEANUP_FD tree = -1;
@@ -396,13 +409,14 @@ static int clone_tree(const struct plan_op *op, int idmap_fd, int *ret_tree, str
 		return error_errno(error, result, "cloning %s", op->source);
 	if (op->flags & PLAN_IDMAP) {
 		result = mount_idmap(tree, idmap_fd);
-		if (result < 0)
-			return error_errno(
-				error, result,
-				"%s: its file system cannot map ids, which a run as root needs; "
-				"use a workspace on ext4, xfs, btrfs or tmpfs, or run as an "
-				"ordinary user",
-				op->source);
+		if (result < 0) {
+			error_errno(error, result,
+				    "%s: its file system cannot map ids, which a run as root "
+				    "needs; use a workspace on ext4, xfs, btrfs or tmpfs, or run "
+				    "as an ordinary user",
+				    op->source);
+			return layer_refused(policy, op, error);
+		}
 	}
 	*ret_tree = TAKE_FD(tree);
 	return 0;
@@ -431,12 +445,13 @@ int host_clone_trees(const struct box_options *options, int **ret_trees, struct 
 		if ((op->flags & PLAN_IDMAP) && idmap_fd < 0)
 			result = open_idmap(&idmap_fd, error);
 		if (result == 0 && op->source[0])
-			result = clone_tree(op, idmap_fd, &trees[i], error);
+			result = clone_tree(options->policy, op, idmap_fd, &trees[i], error);
 		if (result == 0 && op->upper) {
 			const struct plan_op upper = { .source = op->upper };
 
 			/* the upper layer belongs to the task's host id already */
-			result = clone_tree(&upper, -1, &trees[plan->count + i], error);
+			result = clone_tree(options->policy, &upper, -1, &trees[plan->count + i],
+					    error);
 		}
 		if (result < 0)
 			operation_failed(op, error);

@@ -67,6 +67,12 @@ int host_map_identity(const struct box *box, const struct plan_op *op, struct er
  */
 int build_run(void *argument) __attribute__((noreturn));
 
+/*
+ * For an error that is set: what could not be mounted is an overlay that the plan with a copy of
+ * the workspace does without. Then its code becomes BOX_NO_LAYER. Returns the code.
+ */
+int layer_refused(const struct policy *policy, const struct plan_op *op, struct error *error);
+
 /* Operations of the builder in files of their own (catch.c). */
 int catch_routes(struct build *build, const struct plan_op *op, struct error *error);
 int catch_connections(struct build *build, const struct plan_op *op, struct error *error);

@@ -60,6 +60,19 @@ static bool is_hidden(const struct view *view, const char *target)
 	return false;
 }
 
+/* What had an overlay over its own directory is a copy of that directory. */
+static bool is_duplicate(const struct builder *builder, const struct view_path *row)
+{
+	return builder->facts->copies && (row->class == PATH_GIT || row->class == PATH_STAGE);
+}
+
+/* In a copied workspace a git directory is a part of the copy: its mount is a pin. */
+static bool is_in_copy(const struct builder *builder, const struct view_path *row)
+{
+	return is_duplicate(builder, row) && row->class == PATH_GIT &&
+	       path_is_under(row->target, builder->policy->workspace);
+}
+
 /* The deepest mounted row at or above the path, among the first `limit` rows. */
 static const struct view_path *mount_above(const struct builder *builder, const char *path,
 					   size_t limit)
@@ -414,6 +427,9 @@ static void emit_overlay(struct builder *builder, const struct view_path *row)
 	op->upper = upper;
 	/* a user's home may be shown with its owner's modes only through an id map */
 	op->flags = builder->idmap | (upper ? 0 : PLAN_READ_ONLY);
+	/* where the workspace's layer is refused, that of a cache may be as well */
+	if (builder->facts->copies && row->class == PATH_CACHE)
+		op->flags |= PLAN_OPTIONAL;
 	set_source(op, row);
 }
 
@@ -425,6 +441,27 @@ static void emit_bind(struct builder *builder, const struct view_path *row)
 		    row->class == PATH_DEVICE ? PLAN_DEVICE | PLAN_NO_EXEC :
 						builder->idmap | PLAN_READ_ONLY;
 	set_source(op, row);
+}
+
+static const char *copy_of(const struct builder *builder, const struct view_path *row)
+{
+	return arena_format(builder->arena, "%s/" PLAN_STAGE_COPY, upper_of(builder, row));
+}
+
+/* What is hidden in it was not copied; the rest is the task's own. */
+static void emit_duplicate_mount(struct builder *builder, const struct view_path *row)
+{
+	struct plan_op *op;
+
+	if (is_in_copy(builder, row)) {
+		emit_at(builder, PLAN_PIN, LAYER_PROTECT, row->target)->rule = row->rule;
+		return;
+	}
+	op = emit_at(builder, PLAN_BIND, row->class == PATH_GIT ? LAYER_PROTECT : LAYER_MOUNT,
+		     row->target);
+	op->source = copy_of(builder, row);
+	op->flags = builder->idmap;
+	op->rule = row->rule;
 }
 
 /* Packs of git directories, in the overlays that are there by now. */
@@ -439,7 +476,7 @@ static void emit_stores(struct builder *builder)
 		if (row->class != PATH_OBJECTS || is_hidden(view, row->target))
 			continue;
 		above = placed_above(builder, row->target);
-		if (!above || above->class != PATH_GIT)
+		if (!above || above->class != PATH_GIT || is_duplicate(builder, above))
 			continue;
 		op = builder_emit_at(builder, PLAN_OBJECTS, LAYER_PROTECT, row->target);
 		op->flags = builder->idmap | PLAN_READ_ONLY;
@@ -464,8 +501,8 @@ static void emit_row(struct builder *builder, size_t index)
 {
 	const struct view_path *row = builder->rows[index];
 	struct plan_op *op;
-	bool shaded = row->kind == PATH_KIND_DIRECTORY && row->class != PATH_WRITE &&
-		      needs_shade(builder, row);
+	bool shaded = !is_duplicate(builder, row) && row->kind == PATH_KIND_DIRECTORY &&
+		      row->class != PATH_WRITE && needs_shade(builder, row);
 
 	if (is_copied(builder, index)) {
 		emit_copy(builder, row, index);
@@ -476,8 +513,10 @@ static void emit_row(struct builder *builder, size_t index)
 		return;
 	emit_mount_point(builder, row, index);
 	pin_git(builder, index);
-	if (row->class == PATH_CACHE || row->class == PATH_GIT || row->class == PATH_STAGE ||
-	    shaded)
+	if (is_duplicate(builder, row))
+		emit_duplicate_mount(builder, row);
+	else if (row->class == PATH_CACHE || row->class == PATH_GIT || row->class == PATH_STAGE ||
+		 shaded)
 		emit_overlay(builder, row);
 	else
 		emit_bind(builder, row);
@@ -496,6 +535,15 @@ static void emit_layers(struct builder *builder, const struct view_path *row)
 	op->source = row->class == PATH_STAGE ? row->source : NULL;
 }
 
+static void emit_duplicate(struct builder *builder, const struct view_path *row)
+{
+	struct plan_op *op = emit_at(builder, PLAN_DUPLICATE,
+				     needs_shade(builder, row) ? LAYER_HIDE : LAYER_MOUNT,
+				     copy_of(builder, row));
+
+	set_source(op, row);
+}
+
 static void emit_leases(struct builder *builder)
 {
 	for (size_t i = 0; i < builder->row_count; i++) {
@@ -509,6 +557,11 @@ static void emit_leases(struct builder *builder)
 	for (size_t i = 0; i < builder->row_count; i++)
 		if (builder->rows[i]->class == PATH_GIT || builder->rows[i]->class == PATH_STAGE)
 			emit_layers(builder, builder->rows[i]);
+	/* last: it is seen with them (broker/staging.h) */
+	for (size_t i = 0; builder->facts->copies && i < builder->row_count; i++)
+		if (is_duplicate(builder, builder->rows[i]) &&
+		    !is_in_copy(builder, builder->rows[i]))
+			emit_duplicate(builder, builder->rows[i]);
 }
 
 static void emit_namespaces(struct builder *builder)

@@ -43,7 +43,8 @@ enum plan_flag {
 	PLAN_NO_EXEC = 1u << 1,
 	PLAN_DEVICE = 1u << 2,	  /* device nodes work (all other mounts are nodev) */
 	PLAN_IDMAP = 1u << 3,	  /* the caller's files appear as the task's (host root only) */
-	PLAN_OPTIONAL = 1u << 4,  /* a missing target is no error */
+	PLAN_OPTIONAL = 1u << 4,  /* a missing target is no error; overlay: nor is it one without
+				   * what lies below, the upper layer alone */
 	PLAN_EMPTY = 1u << 5,	  /* mask: readable and empty instead of unreadable */
 	PLAN_FILE_KIND = 1u << 6, /* the source is no directory */
 	PLAN_KEPT = 1u << 7,	  /* part of the skeleton: made once, not per start */
@@ -89,6 +90,7 @@ struct plan {
 /* What the planner must know of the host; gathered by the caller, never by the planner. */
 struct plan_facts {
 	bool host_root;	       /* the caller is root of the host's user namespace */
+	bool copies;	       /* the workspace cannot have a layer, and is copied instead */
 	bool owns_cgroup;      /* the task's id may write to a cgroup that the caller is in */
 	uint32_t landlock_abi; /* at most this one is used */
 	const char *task_directory;
@@ -102,6 +104,10 @@ struct plan_facts {
 #define PLAN_GIT_LAYERS "git"
 /* Where in it the layers of a staged workspace lie. */
 #define PLAN_STAGE_LAYERS "stage"
+/* Beside these the copy that it is where it cannot have a layer, and what that was like. */
+#define PLAN_STAGE_COPY "copy"
+#define PLAN_STAGE_SEEN "seen"
+#define PLAN_STAGE_PARTS "parts"
 /* And what it is a stage of (workspace/stage_store.h). */
 #define PLAN_STAGE_ABOUT "about"
 /* And what the task renamed in it (workspace/stage_origin.h). */

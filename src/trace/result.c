@@ -152,6 +152,20 @@ static void put_verdicts(const struct result *result, struct json *json)
 	json_array_end(json);
 }
 
+static void put_copied(const struct result_copied *copied, struct json *json)
+{
+	json_object(json, "copied");
+	json_string(json, "reason", copied->why);
+	json_unsigned(json, "objects", copied->names);
+	json_unsigned(json, "bytes", copied->bytes);
+	json_unsigned(json, "shared_files", copied->shared);
+	json_array(json, "left_out");
+	for (size_t i = 0; i < copied->left_count; i++)
+		json_string(json, NULL, copied->left[i]);
+	json_array_end(json);
+	json_object_end(json);
+}
+
 void result_members(const struct result *result, struct json *json)
 {
 	json_unsigned(json, "version", RESULT_VERSION);
@@ -192,6 +206,8 @@ void result_members(const struct result *result, struct json *json)
 		json_string(json, "stage", result->stage);
 	if (result->is_ephemeral)
 		json_bool(json, "ephemeral", true);
+	if (result->copied)
+		put_copied(result->copied, json);
 	json_array(json, "withheld_environment");
 	for (size_t i = 0; i < result->withheld_count; i++)
 		json_string(json, NULL, result->withheld[i]);

@@ -70,6 +70,16 @@ struct event_verdict {
 	struct rule_ref rule;
 };
 
+/* The workspace could have no layer: the task had a copy of it. */
+struct result_copied {
+	const char *why;	 /* what the layer failed with */
+	int64_t started_ns;	 /* by the clock of files; 0: it was not copied */
+	uint64_t names, bytes;	 /* objects, and what was read of them */
+	uint64_t shared;	 /* files that share their data with the workspace's */
+	const char *const *left; /* paths below it that were left out */
+	size_t left_count;
+};
+
 struct result {
 	const struct action *action;
 	const char *policy_hash;
@@ -99,10 +109,11 @@ struct result {
 	const struct view *view;     /* its inputs are told; NULL: there was none */
 	const char *const *withheld; /* names of the caller's variables that were not passed */
 	size_t withheld_count;
-	const char *stage;   /* the task whose stage the changes are in; NULL: it has none */
-	bool is_ephemeral;   /* the workspace was: nothing of it is kept */
-	bool has_dropped;    /* and the task had changed something there */
-	const char *message; /* RESULT_FAILED and kin; NULL otherwise */
+	const char *stage; /* the task whose stage the changes are in; NULL: it has none */
+	const struct result_copied *copied; /* NULL: the workspace was no copy */
+	bool is_ephemeral;		    /* the workspace was: nothing of it is kept */
+	bool has_dropped;		    /* and the task had changed something there */
+	const char *message;		    /* RESULT_FAILED and kin; NULL otherwise */
 };
 
 /* The exit status of `bawn run` for a result (docs/SPECIFICATION.md). */

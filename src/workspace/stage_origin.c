@@ -16,6 +16,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#define ORIGIN "user.overlay.origin"
+
 #define VERSION 1u
 /* What STAGE_ORIGIN_LIMIT_BYTES has room for. */
 #define LIMIT_PATHS (STAGE_ORIGIN_LIMIT_BYTES / 8)
@@ -28,7 +30,25 @@ bool stage_origin_is_marked(const struct stage_change *change)
 	    (change->after.type != STAGE_FILE && change->after.type != STAGE_DIRECTORY))
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", change->after_fd, change->name);
-	return lgetxattr(path, "user.overlay.origin", NULL, 0) >= 0;
+	return lgetxattr(path, ORIGIN, NULL, 0) >= 0;
+}
+
+/* user.* is for whoever may write to the file, which its owner may not need to. */
+int stage_mark_origin(int fd)
+{
+	struct stat status;
+	char path[32];
+	int result;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (getxattr(path, ORIGIN, NULL, 0) >= 0 || setxattr(path, ORIGIN, "", 0, 0) == 0)
+		return 0;
+	if (errno != EACCES || fstat(fd, &status) < 0 ||
+	    fd_set_mode(fd, (status.st_mode & 07777) | S_IWUSR) < 0)
+		return errno == ENOSPC ? -errno : 0;
+	result = setxattr(path, ORIGIN, "", 0, 0) < 0 && errno == ENOSPC ? -errno : 0;
+	(void)fd_set_mode(fd, status.st_mode & 07777);
+	return result;
 }
 
 struct notes {

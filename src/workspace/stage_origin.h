@@ -16,6 +16,9 @@ struct arena;
 
 bool stage_origin_is_marked(const struct stage_change *change);
 
+/* Marks it as an overlay would, as far as its file system can. A descriptor, also one of O_PATH. */
+int stage_mark_origin(int fd);
+
 /* Notes it in the task's directory. 0, or a negative errno: then nothing is told of. */
 int stage_origin_note(int task_fd, int upper_fd, int workspace_fd);
 

@@ -59,7 +59,8 @@ int stage_store_begin(int task_fd, const struct stage_about *about, struct error
 	codec_put_string(&buffer, about->workspace);
 	codec_put_u64(&buffer, about->device);
 	codec_put_u64(&buffer, about->inode);
-	codec_put_u64(&buffer, (uint64_t)file_ns(status.st_ctim));
+	codec_put_u64(&buffer,
+		      (uint64_t)(about->started_ns ? about->started_ns : file_ns(status.st_ctim)));
 	codec_put_u64(&buffer, about->wall_ns);
 	put_paths(&buffer, about->hidden, about->hidden_count);
 	put_paths(&buffer, about->obeyed, about->obeyed_count);

@@ -40,7 +40,7 @@ struct stage_about {
 	size_t hidden_count, obeyed_count;
 };
 
-/* Nothing of the task has run. Sets started_ns of what is written. */
+/* Nothing of the task has run. started_ns 0: what is written has the time of now. */
 int stage_store_begin(int task_fd, const struct stage_about *about, struct error *error)
 	__attribute__((warn_unused_result));
 

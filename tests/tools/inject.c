@@ -6,6 +6,8 @@
  *                                                     fails that one; writes "hit" when it was met;
  *                                                     ERRNO 0 kills the process there instead
  *   inject slow CALL FILE -- COMMAND...               each such call waits first; "hit" as above
+ *   inject refuse TYPE FILE -- COMMAND...             the kernel has no such file system (ENODEV);
+ *                                                     "hit" as above
  *   inject of PID list|fail|slow...                   those of another program that runs already,
  *                                                     while the command does, which is not traced
  *
@@ -27,6 +29,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,6 +61,7 @@ struct tracee {
 
 struct wanted {
 	bool fail, slow;
+	const char *refuse; /* NULL: nothing */
 	long process, nth, call, code;
 };
 
@@ -80,6 +84,28 @@ static int find(pid_t pid)
 static void set_word(pid_t pid, size_t offset, long value)
 {
 	(void)ptrace(PTRACE_POKEUSER, pid, (void *)offset, (void *)value);
+}
+
+static bool is_text(pid_t pid, uint64_t address, const char *text)
+{
+	char there[32] = "";
+	size_t length = strlen(text) + 1;
+	struct iovec local = { .iov_base = there, .iov_len = length };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = length };
+
+	return length <= sizeof(there) &&
+	       process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)length &&
+	       memcmp(there, text, length) == 0;
+}
+
+static void refuse(struct tracee *tracee, const struct call_info *info, const struct wanted *wanted,
+		   FILE *out)
+{
+	if (info->number != SYS_fsopen || !is_text(tracee->pid, info->arguments[0], wanted->refuse))
+		return;
+	(void)fprintf(out, "hit\n");
+	tracee->failing = true;
+	set_word(tracee->pid, offsetof(struct user_regs_struct, orig_rax), SYS_getpid);
 }
 
 /* The kernel has released the descriptor whatever close(2) says: that one is really done. */
@@ -128,7 +154,9 @@ static void call_stop(int number, const struct wanted *wanted, FILE *out)
 
 	if (syscall(SYS_ptrace, GET_SYSCALL_INFO, tracees[number].pid, sizeof(info), &info) <= 0)
 		return;
-	if (info.op == INFO_ENTRY)
+	if (info.op == INFO_ENTRY && wanted->refuse)
+		refuse(&tracees[number], &info, wanted, out);
+	else if (info.op == INFO_ENTRY)
 		enter_call(number, (long)info.number, wanted, out);
 	else
 		leave_call(&tracees[number], wanted);
@@ -220,6 +248,7 @@ static int usage(void)
 	(void)fprintf(stderr, "usage: inject list FILE -- COMMAND...\n"
 			      "       inject fail PROCESS NTH CALL ERRNO FILE -- COMMAND...\n"
 			      "       inject slow CALL FILE -- COMMAND...\n"
+			      "       inject refuse TYPE FILE -- COMMAND...\n"
 			      "       inject of PID list|fail|slow...\n");
 	return 99;
 }
@@ -268,7 +297,9 @@ int main(int argc, char **argv)
 	}
 	wanted.fail = argc > 7 && strcmp(argv[1], "fail") == 0;
 	wanted.slow = argc > 4 && strcmp(argv[1], "slow") == 0;
-	at = wanted.fail ? 6 : wanted.slow ? 3 : 2;
+	if (argc > 4 && strcmp(argv[1], "refuse") == 0)
+		wanted.refuse = argv[2];
+	at = wanted.fail ? 6 : wanted.slow || wanted.refuse ? 3 : 2;
 	if (argc < at + 3 || strcmp(argv[at + 1], "--") != 0)
 		return usage();
 	if (wanted.fail) {
@@ -277,6 +308,8 @@ int main(int argc, char **argv)
 		wanted.call = strtol(argv[4], NULL, 10);
 		wanted.code = strtol(argv[5], NULL, 10);
 	}
+	if (wanted.refuse)
+		wanted.code = ENODEV;
 	if (wanted.slow)
 		wanted.call = strtol(argv[2], NULL, 10);
 	out = fopen(argv[at], "we");
