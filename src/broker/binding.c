@@ -138,32 +138,36 @@ static int set_flag(struct binder *binder, const struct document_statement *stat
 	return 0;
 }
 
+/* From what shows most of the workspace to what shows least. */
+static const struct way {
+	const char *word, *option, *is;
+	uint32_t flags;
+} ways[] = {
+	{ "staged", "--stage", "is staged", POLICY_STAGE },
+	{ "ephemeral", "--ephemeral", "is ephemeral", POLICY_EPHEMERAL },
+	{ "read-only", "--read-only", "is read-only", POLICY_READ_ONLY },
+	{ "empty", "--ephemeral=empty", "is empty", POLICY_EPHEMERAL | POLICY_EMPTY },
+};
+
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
 /* A flag that shows less of it counts; one that shows more does not. */
 static int set_workspace(struct binder *binder, const struct document_statement *statement)
 {
-	/* from what shows most of it to what shows least */
-	static const struct {
-		const char *word, *option, *is;
-		uint32_t flag;
-	} ways[] = {
-		{ "staged", "--stage", "is staged", POLICY_STAGE },
-		{ "ephemeral", "--ephemeral", "is ephemeral", POLICY_EPHEMERAL },
-		{ "read-only", "--read-only", "is read-only", POLICY_READ_ONLY },
-	};
 	struct request *request = binder->request;
+	uint32_t given = binder->given->flags & (POLICY_WORKSPACE | POLICY_EMPTY);
 	size_t said = 0;
 
-	while (said < sizeof(ways) / sizeof(ways[0]) &&
-	       strcmp(statement->text, ways[said].word) != 0)
+	while (said < WAYS && strcmp(statement->text, ways[said].word) != 0)
 		said++;
-	if (said == sizeof(ways) / sizeof(ways[0]))
+	if (said == WAYS)
 		return 0;
 	for (size_t i = 0; i < said; i++)
-		if (binder->given->flags & ways[i].flag)
+		if (given == ways[i].flags)
 			return refuse(binder, statement, ways[i].option, ways[said].is);
-	if (binder->given->flags & POLICY_WORKSPACE)
+	if (given)
 		return 0;
-	request->flags |= ways[said].flag;
+	request->flags |= ways[said].flags;
 	request->workspace_rule = statement->rule;
 	return 0;
 }

@@ -466,6 +466,8 @@ static uint32_t workspace_rule(struct maker *maker)
 		return flag_rule(maker, "--read-only", 0);
 	if (maker->policy.flags & POLICY_STAGE)
 		return flag_rule(maker, "--stage", 0);
+	if (maker->policy.flags & POLICY_EMPTY)
+		return flag_rule(maker, "--ephemeral=empty", 0);
 	if (maker->policy.flags & POLICY_EPHEMERAL)
 		return flag_rule(maker, "--ephemeral", 0);
 	if (maker->request->workspace)
@@ -484,7 +486,11 @@ static int add_workspace(struct maker *maker)
 	if (danger)
 		return refuse_danger(maker, root.path, danger);
 	maker->policy.workspace = root.path;
-	maker->policy.cwd = root.cwd;
+	/* an empty one has no directories */
+	maker->policy.cwd = maker->policy.flags & POLICY_EMPTY &&
+					    path_is_under(root.cwd, root.path) ?
+				    root.path :
+				    root.cwd;
 	return add_row(maker, (struct view_path){ .class = workspace_class(maker->policy.flags),
 						  .kind = PATH_KIND_DIRECTORY,
 						  .source = root.path,
@@ -611,6 +617,47 @@ static void set_tier(struct maker *maker)
 		tier->change_rule = policy_rule(&maker->policy, maker->arena, binding->change_rule);
 }
 
+/* In an empty workspace there is no place for a path of the host's; what is built in goes without. */
+static int leave_empty(struct maker *maker)
+{
+	struct view *view = &maker->policy.view;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < view->count; i++) {
+		const struct view_path *row = &view->paths[i];
+		bool is_below = path_is_under(row->target, maker->policy.workspace) &&
+				strcmp(row->target, maker->policy.workspace) != 0;
+
+		if (is_below && maker->policy.rules[row->rule].file &&
+		    (row->class == PATH_READ || row->class == PATH_WRITE))
+			return error_set(maker->error, EINVAL,
+					 "%s lies in the workspace, which is empty "
+					 "(--ephemeral=empty); --input PATH shows it elsewhere",
+					 row->target);
+		if (!is_below)
+			view->paths[kept++] = *row;
+	}
+	view->count = kept;
+	return 0;
+}
+
+/* What the workspace has that the host's tools, or nobody else, is to be kept from. */
+static int look_into_workspace(struct maker *maker)
+{
+	struct effective *effective = maker->effective;
+	struct policy *policy = &maker->policy;
+	int result;
+
+	if (policy->flags & POLICY_EMPTY)
+		return leave_empty(maker);
+	result = git_find(&effective->host, effective->state.path, maker->arena, policy,
+			  &effective->git, maker->error);
+	return result < 0 || policy->flags & POLICY_SHOW_SECRETS ?
+		       result :
+		       secret_find(&effective->git, effective->state.fd, maker->arena, policy,
+				   &effective->secrets, maker->error);
+}
+
 static int fill_policy(struct maker *maker)
 {
 	struct effective *effective = maker->effective;
@@ -652,11 +699,7 @@ static int fill_policy(struct maker *maker)
 	if (result == 0)
 		result = add_flag_paths(maker, true);
 	if (result == 0)
-		result = git_find(&effective->host, effective->state.path, arena, policy,
-				  &effective->git, maker->error);
-	if (result == 0 && !(policy->flags & POLICY_SHOW_SECRETS))
-		result = secret_find(&effective->git, effective->state.fd, arena, policy,
-				     &effective->secrets, maker->error);
+		result = look_into_workspace(maker);
 	if (result == 0)
 		result = hide_inputs(arena, policy, maker->error);
 	if (result == 0)
@@ -764,7 +807,9 @@ static int make_plan(struct maker *maker)
 		return error_errno(maker->error, ENOMEM, "planning");
 	result = plan_build(&effective->policy, &facts, maker->arena, &effective->plan,
 			    maker->error);
-	if (result < 0 || !(effective->policy.flags & POLICY_LAYERED))
+	/* an empty one has nothing below it that could refuse */
+	if (result < 0 || !(effective->policy.flags & POLICY_LAYERED) ||
+	    effective->policy.flags & POLICY_EMPTY)
 		return result;
 	facts.copies = true;
 	return plan_build(&effective->policy, &facts, maker->arena, &effective->fallback,

@@ -787,6 +787,11 @@ static void note_artifacts(struct job *job)
 	if (!job->options.artifacts || !job->options.arena)
 		return;
 	upper = staging_open(effective, job->task->box.task_fd);
+	/* nothing of it has run: what lies there is none of its work */
+	if (staging_is_layered(effective) && upper < 0) {
+		result->artifacts.directory = job->options.artifacts->directory;
+		return;
+	}
 	if (collect_run(job->options.artifacts, &effective->policy, upper, job->options.arena,
 			&result->artifacts, job->options.error) == 0)
 		return;

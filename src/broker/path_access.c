@@ -89,7 +89,7 @@ static const char *source_of(struct walk *walk, const struct access *access, con
 	const char *below;
 
 	if (!row || row->class == PATH_HIDE || row->class == PATH_LINK || row->class == PATH_FILE ||
-	    !row->source[0])
+	    !row->source[0] || access->way == ACCESS_EMPTY)
 		return NULL;
 	below = path_below(path, row->target);
 	return below[0] ? arena_format(walk->arena, "%s/%s", row->source[1] ? row->source : "",

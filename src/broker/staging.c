@@ -394,12 +394,21 @@ static int take(void *context, const struct stage_change *change)
 	return arena_failed(listing->arena) ? -ENOMEM : 0;
 }
 
+/* Of an empty workspace it is the directory beside the layer that no overlay uses. */
+static int open_lower(const struct effective *effective, int task_fd)
+{
+	return effective->policy.flags & POLICY_EMPTY ?
+		       fd_open_beneath(task_fd, PLAN_STAGE_LAYERS "/work",
+				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW) :
+		       fd_open_resolved(AT_FDCWD, effective->policy.workspace,
+					O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+}
+
 int staging_list(const struct effective *effective, int task_fd, int64_t since_ns,
 		 struct arena *arena, struct staging_list *ret_list, struct error *error)
 {
 	int CLEANUP_FD upper = staging_open(effective, task_fd);
-	int CLEANUP_FD lower = fd_open_resolved(AT_FDCWD, effective->policy.workspace,
-						O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+	int CLEANUP_FD lower = open_lower(effective, task_fd);
 	struct listing listing = { .workspace = effective->policy.workspace,
 				   .arena = arena,
 				   .upper_fd = upper,

@@ -21,8 +21,12 @@ static const char *kept(const struct buffer *buffer)
 
 static const char *workspace_word(uint32_t flags)
 {
-	return flags & POLICY_READ_ONLY ? "read-only" :
-	       flags & POLICY_STAGE ? "writable; what you change waits for a person to apply it" :
+	return flags & POLICY_READ_ONLY ?
+		       "read-only" :
+	       flags & POLICY_STAGE ?
+		       "writable; what you change waits for a person to apply it" :
+	       flags & POLICY_EMPTY ?
+		       "yours alone, empty at the start; it is gone when the task ends" :
 	       flags & POLICY_EPHEMERAL ? "writable; what you change is gone when the task ends" :
 					  "writable";
 }

@@ -133,7 +133,11 @@ int options_parse(const struct verb *verb, int argc, char **argv,
 
 		if (strcmp(argv[i], "--") == 0)
 			return i + 1;
-		option = find(verb, argv[i], length);
+		/* a switch may have its value in its name */
+		option = value ? find(verb, argv[i], strlen(argv[i])) : NULL;
+		value = option ? NULL : value;
+		if (!option)
+			option = find(verb, argv[i], length);
 		if (!option)
 			return unknown(verb, argv[i], error);
 		if (!option->argument && value)

@@ -251,6 +251,9 @@ int request_take(struct request *request, struct arena *arena, const struct opti
 	case OPTION_EPHEMERAL:
 		request->flags |= POLICY_EPHEMERAL;
 		return 0;
+	case OPTION_EPHEMERAL_EMPTY:
+		request->flags |= POLICY_EPHEMERAL | POLICY_EMPTY;
+		return 0;
 	case OPTION_READ_ONLY:
 		request->flags |= POLICY_READ_ONLY;
 		return 0;

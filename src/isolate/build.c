@@ -539,7 +539,7 @@ static int do_overlay(struct build *build, const struct plan_op *op, struct erro
 	size_t count = 1;
 	int result;
 
-	if (is_stage(op)) {
+	if (is_stage(op) && op->source[0]) {
 		result = refuse_mounts_below(op, error);
 		if (result < 0)
 			return result;

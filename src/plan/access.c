@@ -67,6 +67,8 @@ static enum access_way way_of_class(const struct policy *policy, const struct vi
 		[PATH_PROGRAM] = ACCESS_PROGRAM,
 	};
 
+	if (row->class == PATH_STAGE && policy->flags & POLICY_EMPTY)
+		return ACCESS_EMPTY;
 	if (row->class == PATH_STAGE && policy->flags & POLICY_EPHEMERAL)
 		return ACCESS_EPHEMERAL;
 	if (row->class == PATH_HIDE && is_free(policy, row))

@@ -425,6 +425,12 @@ static void emit_overlay(struct builder *builder, const struct view_path *row)
 
 	op->shade = shade;
 	op->upper = upper;
+	if (row->class == PATH_STAGE && builder->policy->flags & POLICY_EMPTY) {
+		/* the task's own layer alone */
+		op->source = "";
+		op->rule = row->rule;
+		return;
+	}
 	/* a user's home may be shown with its owner's modes only through an id map */
 	op->flags = builder->idmap | (upper ? 0 : PLAN_READ_ONLY);
 	/* where the workspace's layer is refused, that of a cache may be as well */

@@ -158,3 +158,67 @@ def test_what_is_said_is_so(live):
     assert live.verb("plan", "--ephemeral").status == 0
     ran = live.sh("cat /run/bawn/policy.txt /run/bawn/*.txt 2>/dev/null", "--ephemeral")
     assert "what you change is gone when the task ends" in ran.out, ran
+
+
+def test_an_empty_one(live):
+    """Nothing of the host's is in it, and nothing of it is on the host, also of names it has."""
+    plain(live)
+    (live.work / "sub").mkdir()
+    (live.work / ".env").write_text("SECRET=1\n")
+    before = contents(live.work)
+    ran = live.sh("pwd; ls -A; git init -q; echo x > f; mkdir -p .git/hooks sub; echo y > sub/y; "
+                  "echo x > .git/hooks/pre-commit; cat .env", "--ephemeral=empty", "--json",
+                  cwd=live.work / "sub")
+    assert ran.out.startswith(f"{live.work}\n{{"), ran
+    changes = {os.path.relpath(change["path"], live.work): (change["kind"], change["state"])
+               for change in ran.result["changes"]}
+    assert changes["f"] == changes["sub"] == changes["sub/y"] == ("created", "dropped")
+    assert contents(live.work) == before
+    assert_none_is_kept(live)
+
+
+def test_an_empty_one_of_a_live_task(live):
+    fill(live.work)
+    before = contents(live.work)
+    task = live.begin("--ephemeral=empty")
+    assert live.sh_in(task, "ls -A; echo mine > edited").out == ""
+    assert live.sh_in(task, "ls -A; cat edited").out == "edited\nmine\n"
+    assert live.verb("task", "end", task).status == 0
+    assert contents(live.work) == before
+    assert_none_is_kept(live)
+
+
+def test_artifacts_of_an_empty_one(live):
+    fill(live.work)
+    out = live.base / "out"
+    ran = live.sh("mkdir d; echo made > d/made; ln -s /etc/passwd link", "--ephemeral=empty",
+                  "--artifact", "**", "--artifact-dir", out)
+    assert ran.status == 0, ran
+    assert [os.path.join(base, name) for base, _, names in os.walk(out) for name in names] == [
+        str(out / "d/made")]
+    # a start that failed has made nothing: neither is what lies on the host
+    ran = live.run("--ephemeral=empty", "--artifact", "**", "--artifact-dir", live.base / "none",
+                   "--cwd", "/nowhere", "--", "true")
+    assert ran.status == 125 and not (live.base / "none").exists(), ran
+
+
+def test_what_has_no_place_in_an_empty_one(live):
+    fill(live.work)
+    for option in ("--read", "--write"):
+        ran = live.run("--ephemeral=empty", option, live.work / "edited", "--", "true")
+        assert ran.status == 125 and "is empty" in ran.err and "--input" in ran.err, ran
+    ran = live.sh("cat /run/bawn/input/edited; ls -A", "--ephemeral=empty", "--input",
+                  live.work / "edited", "--protect", "edited")
+    assert ran.status == 0 and ran.out == "edited\n", ran
+
+
+def test_a_policy_has_an_empty_one(live):
+    fill(live.work)
+    for word, option, status in (("empty", (), 0), ("empty", ("--ephemeral=empty",), 0),
+                                 ("empty", ("--read-only",), 126), ("empty", ("--ephemeral",), 126),
+                                 ("read-only", ("--ephemeral=empty",), 0),
+                                 ("staged", ("--ephemeral=empty",), 0)):
+        policy = live.base / "policy.yaml"
+        policy.write_text(f"version: 1\nworkspace: {word}\n")
+        ran = live.sh("ls -A", "--policy", policy, *option)
+        assert (ran.status, ran.out) == (status, ""), (word, option, ran)
