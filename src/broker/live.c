@@ -18,6 +18,7 @@
 #include "broker/runtime.h"
 #include "broker/ticker.h"
 #include "kernel/seccomp.h"
+#include "workspace/collect.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ struct live_job {
 	struct result result;
 	struct denial_list denials;
 	struct change_list changes;
+	struct collect artifacts; /* none: pattern_count 0 */
 	struct error error;
 	bool stops; /* the task, when it is over */
 };
@@ -192,6 +194,26 @@ static int make_action(struct live *live, struct live_job *mine, struct error *e
 		return error_errno(error, errno, "getting random bytes for the action's id");
 	mine->action = action;
 	return 0;
+}
+
+/* A task whose start had other options may write there. */
+static int plan_artifacts(struct live *live, struct live_job *mine, struct error *error)
+{
+	const struct effective *effective = live->options->effective;
+	const struct control_request *request = &mine->exec.request;
+	struct collect *collect = &mine->artifacts;
+
+	if (!request->artifact_count)
+		return 0;
+	*collect = (struct collect){ .patterns = request->artifacts,
+				     .pattern_count = request->artifact_count,
+				     .directory = request->artifact_path };
+	if (!collect->directory[0])
+		collect->directory = arena_format(&mine->exec.arena, "%s/artifacts/%s/%s",
+						  effective->state.path, effective->task,
+						  mine->action.id);
+	return collect->directory ? collect_check(collect, &effective->policy, error) :
+				    error_errno(error, ENOMEM, "the directory of artifacts");
 }
 
 static void free_job(struct live *live, struct live_job *mine)
@@ -367,6 +389,8 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 	for (unsigned i = 0; i < 3; i++)
 		exec->fds[i] = -1;
 	result = make_action(live, mine, error);
+	if (result == 0)
+		result = plan_artifacts(live, mine, error);
 	if (result < 0) {
 		free_job(live, mine);
 		return result;
@@ -386,6 +410,9 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 					.denials = &mine->denials,
 					.changes = &mine->changes,
 					.arena = &mine->exec.arena,
+					.artifacts = mine->artifacts.pattern_count ?
+							     &mine->artifacts :
+							     NULL,
 					.error = &mine->error,
 					.evidence = mine->exec.request.flags & CONTROL_EVIDENCE ||
 						    live->options->sink != &event_null_sink,

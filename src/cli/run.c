@@ -11,6 +11,7 @@
 #include "broker/refusal.h"
 #include "broker/report.h"
 #include "broker/supervise.h"
+#include "cli/artifact.h"
 #include "cli/request.h"
 #include "trace/recorder.h"
 #include "workspace/collect.h"
@@ -45,10 +46,7 @@ static const struct option options[] = {
 	{ "--no-spool", NULL,
 	  "pass the output on without keeping it for `bawn logs`; large output costs less then",
 	  false, false, OPTION_NO_SPOOL },
-	{ "--artifact", "GLOB",
-	  "afterwards copy out the regular files below the workspace that this matches, with their "
-	  "SHA-256 in the result",
-	  true, false, OPTION_ARTIFACT },
+	{ "--artifact", "GLOB", ARTIFACT_HELP, true, false, OPTION_ARTIFACT },
 	{ "--artifact-dir", "DIR",
 	  "where the copies go; default: artifacts/TASK in the state directory", false, true,
 	  OPTION_ARTIFACT_DIR },
@@ -59,25 +57,8 @@ struct run {
 	struct arena *arena;
 	int status_fd;
 	bool json, quiet, unkept;
-	const char **artifacts; /* patterns */
-	size_t artifact_count;
-	const char *artifact_path; /* as given; NULL: the default */
+	struct artifact_options artifacts;
 };
-
-static int add_artifact(struct run *run, const char *value, struct error *error)
-{
-	const char **grown;
-
-	if (run->artifact_count >= COLLECT_LIMIT_PATTERNS)
-		return error_set(error, E2BIG, "more than %u patterns by --artifact",
-				 COLLECT_LIMIT_PATTERNS);
-	grown = arena_push(run->arena, run->artifacts, run->artifact_count, sizeof(*grown));
-	if (!grown)
-		return error_errno(error, ENOMEM, "option --artifact");
-	run->artifacts = grown;
-	grown[run->artifact_count++] = value;
-	return 0;
-}
 
 static int take(void *context, const struct option *option, const char *value, struct error *error)
 {
@@ -96,13 +77,9 @@ static int take(void *context, const struct option *option, const char *value, s
 		run->unkept = true;
 		return 0;
 	case OPTION_ARTIFACT:
-		return add_artifact(run, value, error);
+		return artifact_add(&run->artifacts, run->arena, value, error);
 	case OPTION_ARTIFACT_DIR:
-		if (!value[0])
-			return error_set(error, EINVAL, "option %s has an empty value",
-					 option->name);
-		run->artifact_path = value;
-		return 0;
+		return artifact_set_path(&run->artifacts, option, value, error);
 	default:
 		return request_take(&run->request, run->arena, option, value, error);
 	}
@@ -177,27 +154,19 @@ static int refuse(const struct run *run, enum effective_failure failure,
 static int plan_artifacts(const struct run *run, const struct effective *effective,
 			  struct collect *ret_collect, struct error *error)
 {
-	struct collect collect = { .patterns = run->artifacts,
-				   .pattern_count = run->artifact_count };
-	int result = 0;
+	struct collect collect = { .patterns = run->artifacts.patterns,
+				   .pattern_count = run->artifacts.count };
+	int result = artifact_find_path(&run->artifacts, run->arena, &collect.directory, error);
 
-	if (!run->artifact_count)
-		return run->artifact_path ?
-			       error_set(error, EINVAL,
-					 "--artifact-dir is for what --artifact names") :
-			       0;
-	if (!run->artifact_path)
+	if (result < 0 || !collect.pattern_count)
+		return result;
+	if (!collect.directory)
 		collect.directory = arena_format(run->arena, "%s/artifacts/%s",
 						 effective->state.path, effective->task);
-	else
-		result = collect_directory(run->artifact_path, run->arena, &collect.directory,
-					   error);
-	if (result == 0 && !collect.directory)
-		result = error_errno(error, ENOMEM, "the directory of artifacts");
-	if (result == 0)
-		result = collect_check(&collect, &effective->policy, error);
+	if (!collect.directory)
+		return error_errno(error, ENOMEM, "the directory of artifacts");
 	*ret_collect = collect;
-	return result;
+	return collect_check(&collect, &effective->policy, error);
 }
 
 /* What the policy's rules make of the command. */
@@ -270,7 +239,7 @@ static int run_command(struct run *run, int argc, char **argv)
 			.progress = wants_progress(run),
 			.changes = &changes,
 			.arena = run->arena,
-			.artifacts = run->artifact_count ? &artifacts : NULL,
+			.artifacts = run->artifacts.count ? &artifacts : NULL,
 			.out = 1,
 			.err = 2 },
 		&denials, &result, &error);

@@ -11,6 +11,7 @@
 #include "broker/isolation.h"
 #include "broker/live.h"
 #include "broker/refusal.h"
+#include "cli/artifact.h"
 #include "cli/request.h"
 #include "cli/session.h"
 #include "cli/takeover.h"
@@ -37,6 +38,8 @@ enum {
 	OPTION_JSON,
 	OPTION_STATUS_FD,
 	OPTION_QUIET,
+	OPTION_ARTIFACT,
+	OPTION_ARTIFACT_DIR,
 };
 
 static const struct option options[] = {
@@ -54,6 +57,10 @@ static const struct option options[] = {
 	{ "--status-fd", "N", "exec: write the structured result to this descriptor", false, false,
 	  OPTION_STATUS_FD },
 	{ "--quiet", NULL, "exec: print no denial lines", false, false, OPTION_QUIET },
+	{ "--artifact", "GLOB", "exec: " ARTIFACT_HELP, true, false, OPTION_ARTIFACT },
+	{ "--artifact-dir", "DIR",
+	  "exec: where the copies go; default: artifacts/TASK/ACTION in the state directory", false,
+	  true, OPTION_ARTIFACT_DIR },
 };
 
 enum sub { SUB_NONE, SUB_START, SUB_EXEC, SUB_END, SUB_LIST };
@@ -78,10 +85,13 @@ struct task_verb {
 	uint64_t idle_ns, lifetime_ns, grace_ns;
 	int status_fd;
 	bool json, quiet;
+	struct artifact_options artifacts;
 	uint64_t given; /* 1 << id of each option */
 };
 
 #define GIVEN(id) (UINT64_C(1) << (id))
+
+_Static_assert((int)OPTION_ARTIFACT_DIR < 64, "a bit of `given` for each option");
 
 static int set_duration(uint64_t *place, const struct option *option, const char *value,
 			struct error *error)
@@ -116,6 +126,10 @@ static int take(void *context, const struct option *option, const char *value, s
 	case OPTION_QUIET:
 		task->quiet = true;
 		return 0;
+	case OPTION_ARTIFACT:
+		return artifact_add(&task->artifacts, task->arena, value, error);
+	case OPTION_ARTIFACT_DIR:
+		return artifact_set_path(&task->artifacts, option, value, error);
 	default:
 		return request_take(&task->request, task->arena, option, value, error);
 	}
@@ -134,7 +148,8 @@ static uint64_t allowed(enum sub sub)
 		       GIVEN(OPTION_META) | GIVEN(OPTION_IDLE) | GIVEN(OPTION_LIFETIME);
 	case SUB_EXEC:
 		return exec | GIVEN(OPTION_STATE_DIR) | GIVEN(OPTION_JSON) |
-		       GIVEN(OPTION_STATUS_FD) | GIVEN(OPTION_QUIET);
+		       GIVEN(OPTION_STATUS_FD) | GIVEN(OPTION_QUIET) | GIVEN(OPTION_ARTIFACT) |
+		       GIVEN(OPTION_ARTIFACT_DIR);
 	case SUB_END:
 		return GIVEN(OPTION_STATE_DIR) | GIVEN(OPTION_GRACE);
 	default:
@@ -460,8 +475,8 @@ static int fill_request(struct task_verb *task, int argc, char **argv,
 {
 	const char **variables =
 		arena_array(task->arena, task->request.environment_count + 2, sizeof(char *));
-	const char *term = getenv("TERM");
-	int result = 0;
+	const char *term = getenv("TERM"), *path;
+	int result;
 
 	*request = (struct control_request){ .argv = (const char *const *)argv,
 					     .argc = (size_t)argc,
@@ -469,9 +484,18 @@ static int fill_request(struct task_verb *task, int argc, char **argv,
 					     .variables = variables,
 					     .meta = task->request.meta,
 					     .meta_count = task->request.meta_count,
+					     .artifacts = task->artifacts.patterns,
+					     .artifact_count = task->artifacts.count,
+					     .artifact_path = "",
 					     .timeout_ns = task->request.timeout_ns };
 	if (!variables)
 		return error_errno(error, ENOMEM, "making the request");
+	/* by this process's own current directory, which the supervisor does not have */
+	result = artifact_find_path(&task->artifacts, task->arena, &path, error);
+	if (result < 0)
+		return result;
+	if (path)
+		request->artifact_path = path;
 	/* the terminal is this one, and not that of whoever started the task */
 	if (task->request.tty && term)
 		result = add_variable(request, variables, "TERM", task->arena, error);

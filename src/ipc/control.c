@@ -61,6 +61,17 @@ static int check_meta(const char *const *meta, size_t count, struct error *error
 	return 0;
 }
 
+static int check_artifacts(const struct control_request *request, struct error *error)
+{
+	if (request->artifact_count > CONTROL_LIMIT_ARTIFACTS)
+		return error_set(error, E2BIG, "more than %u patterns", CONTROL_LIMIT_ARTIFACTS);
+	for (size_t i = 0; i < request->artifact_count; i++)
+		if (strnlen(request->artifacts[i], PATH_LIMIT_BYTES) >= PATH_LIMIT_BYTES)
+			return error_set(error, E2BIG, "pattern %zu is longer than %d bytes", i + 1,
+					 PATH_LIMIT_BYTES - 1);
+	return 0;
+}
+
 static void put_strings(struct buffer *buffer, const char *const *strings, size_t count)
 {
 	codec_put_u32(buffer, (uint32_t)count);
@@ -102,6 +113,8 @@ int control_encode(const struct control_request *request, struct buffer *buffer,
 				       error);
 	if (result == 0)
 		result = check_meta(request->meta, request->meta_count, error);
+	if (result == 0)
+		result = check_artifacts(request, error);
 	if (result < 0)
 		return result;
 	codec_put_u32(buffer, CONTROL_VERSION);
@@ -115,6 +128,8 @@ int control_encode(const struct control_request *request, struct buffer *buffer,
 	put_strings(buffer, request->argv, request->argc);
 	put_strings(buffer, request->variables, request->variable_count);
 	put_strings(buffer, request->meta, request->meta_count);
+	put_strings(buffer, request->artifacts, request->artifact_count);
+	codec_put_string(buffer, request->artifact_path ? request->artifact_path : "");
 	if (buffer->failed)
 		return error_errno(error, ENOMEM, "making the request");
 	if (buffer->length - start > CONTROL_LIMIT_REQUEST_BYTES)
@@ -162,6 +177,12 @@ int control_decode(const void *bytes, size_t length, struct arena *arena,
 		if (!is_variable(request.variables[i]))
 			codec_fail(&cursor, -EBADMSG);
 	request.meta = decode_meta(&cursor, &request.meta_count);
+	request.artifact_count = codec_count(&cursor, CONTROL_LIMIT_ARTIFACTS, STRING_BYTES);
+	request.artifacts = codec_strings(&cursor, request.artifact_count, PATH_LIMIT_BYTES);
+	request.artifact_path = codec_string(&cursor, PATH_LIMIT_BYTES);
+	if (request.artifact_path && request.artifact_path[0] &&
+	    !path_is_clean(request.artifact_path))
+		codec_fail(&cursor, -EBADMSG);
 	result = codec_end(&cursor);
 	if (result == 0)
 		*ret_request = request;

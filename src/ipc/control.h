@@ -41,7 +41,7 @@
 struct error;
 struct buffer;
 
-#define CONTROL_VERSION 2u
+#define CONTROL_VERSION 3u
 
 /* What execve(2) takes at the most for usual stacks is 2 MiB; the rest is counts and lengths. */
 #define CONTROL_LIMIT_REQUEST_BYTES (4u * 1024 * 1024)
@@ -54,6 +54,8 @@ struct buffer;
 #define CONTROL_LIMIT_META 64u
 #define CONTROL_LIMIT_META_KEY_BYTES 64u
 #define CONTROL_LIMIT_META_BYTES 65536u
+/* Patterns of artifacts, as many as `bawn run --artifact` takes. */
+#define CONTROL_LIMIT_ARTIFACTS 64u
 /* A note of `bawn trace note` is read by people; with its meta it fits a line of the trace. */
 #define CONTROL_LIMIT_NOTE_BYTES 65536u
 #define CONTROL_LIMIT_NOTE_BLOB_BYTES (1024u * 1024)
@@ -137,8 +139,11 @@ struct control_request {
 	size_t variable_count;
 	const char *const *meta; /* KEY=VALUE, each key once; for the record */
 	size_t meta_count;
-	uint64_t timeout_ns; /* 0 = none */
-	uint32_t flags;	     /* enum control_flag */
+	const char *const *artifacts; /* patterns of files that are copied out afterwards */
+	size_t artifact_count;
+	const char *artifact_path; /* where to; clean, or "": the default */
+	uint64_t timeout_ns;	   /* 0 = none */
+	uint32_t flags;		   /* enum control_flag */
 	struct winsize window;
 };
 

@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from boxed import IS_ROOT, place, refused
+from live import live
 
-__all__ = ["place"]
+__all__ = ["live", "place"]
 
 
 def files(root):
@@ -214,3 +215,62 @@ def test_of_a_layer_it_is_what_the_task_sees(place, mode):
     found = by_path(collect(place, "rm kept", "kept", "edited", options=[mode]))
     assert found["kept"]["reason"] == "nothing matches" and found["edited"]["sha256"]
     assert files(place.work)["kept"] == host
+
+
+@pytest.mark.parametrize("option", [(), ("--stage",), ("--ephemeral",), ("--ephemeral=empty",)])
+def test_of_each_action_of_a_live_task(live, option):
+    (live.work / "host.txt").write_text("host")
+    task = live.begin(*option)
+    before = [] if "--ephemeral=empty" in option else ["host.txt"]
+    found = []
+    for name in ("a", "b"):
+        ran = live.sh_in(task, f"echo {name} > {name}.txt; ln -s /etc/passwd {name}.link",
+                         "--artifact", "*.txt", "--artifact", "*.link", "--json")
+        assert ran.status == 0, ran
+        got = ran.result["artifacts"]
+        action = ran.result["action"]["id"]
+        assert got["directory"] == str(live.state / "artifacts" / task / action)
+        found += [name + ".txt"]
+        copies = files(live.state / "artifacts" / task / action)
+        assert sorted(copies) == sorted(before + found), copies
+        assert copies[f"{name}.txt"] == f"{name}\n".encode()
+        of_name = by_path(got)
+        assert of_name[f"{name}.txt"]["sha256"] == hashlib.sha256(f"{name}\n".encode()).hexdigest()
+        assert of_name[f"{name}.link"]["reason"] == "it is a link"
+    assert live.sh_in(task, "true", "--json").result["artifacts"] is None
+    assert live.verb("task", "end", task).status == 0
+    live.assert_nothing_left()
+
+
+def test_where_those_of_an_action_go(live):
+    (live.base / "here").mkdir()
+    task = live.begin()
+    ran = live.sh_in(task, "echo a > a", "--artifact", "a", "--artifact-dir", "out",
+                     cwd=live.base / "here")
+    assert ran.status == 0 and files(live.base / "here/out") == {"a": b"a\n"}, ran
+    for words, why in ((("--artifact", "a", "--artifact-dir", live.work), "the task writes"),
+                       (("--artifact", "../a"), "--artifact"),
+                       (("--artifact-dir", live.base), "is for what --artifact names")):
+        ran = live.sh_in(task, "echo ran > ran", *words)
+        assert ran.status == 125 and why in ran.err and not (live.work / "ran").exists(), ran
+    ran = live.verb("task", "start", "--artifact", "a")
+    assert ran.status == 125 and "--artifact" in ran.err, ran
+    ran = live.sh_in(task, "exit 3", "--artifact", "a", "--artifact-dir", live.base / "out")
+    assert ran.status == 3 and files(live.base / "out") == {"a": b"a\n"}, "also of one that failed"
+    assert live.verb("task", "end", task).status == 0
+
+
+def test_the_task_changes_them_meanwhile(live):
+    """What runs on in the task exchanges a file and a link to the host's, all the time."""
+    secret = live.base / "secret"
+    secret.write_text("of the host")
+    task = live.begin()
+    ran = live.sh_in(task, f"(while :; do ln -sfn {secret} x; rm x; echo mine > x; done) "
+                     ">/dev/null 2>&1 & echo on")
+    assert ran.status == 0, ran
+    for number in range(20):
+        out = live.base / f"out{number}"
+        ran = live.sh_in(task, "true", "--artifact", "*", "--artifact-dir", out)
+        assert ran.status == 0, ran
+        assert all(b"host" not in content for content in files(out).values()), ran
+    assert live.verb("task", "end", task).status == 0

@@ -50,6 +50,8 @@ static const char *const some_argv[] = { "npm", "", "a\nb\xff", NULL };
 static const char *const some_variables[] = { "A=", "B=c=d", NULL };
 static const char *const some_meta[] = { "turn=3", "goal=", NULL };
 
+static const char *const some_patterns[] = { "dist/**", "*.log", NULL };
+
 static struct control_request some_request(void)
 {
 	return (struct control_request){ .argv = some_argv,
@@ -59,6 +61,9 @@ static struct control_request some_request(void)
 					 .variable_count = 2,
 					 .meta = some_meta,
 					 .meta_count = 2,
+					 .artifacts = some_patterns,
+					 .artifact_count = 2,
+					 .artifact_path = "/out",
 					 .timeout_ns = 77,
 					 .flags = CONTROL_INPUT | CONTROL_TTY,
 					 .window = { .ws_row = 24, .ws_col = 65535 } };
@@ -94,6 +99,10 @@ static void test_request(void **state)
 	assert_string_equal(back.meta[0], "turn=3");
 	assert_string_equal(back.meta[1], "goal=");
 	assert_null(back.meta[2]);
+	assert_int_equal(back.artifact_count, 2);
+	assert_string_equal(back.artifacts[0], "dist/**");
+	assert_string_equal(back.artifacts[1], "*.log");
+	assert_string_equal(back.artifact_path, "/out");
 	assert_string_equal(back.cwd, "/work/dir");
 	assert_int_equal(back.timeout_ns, 77);
 	assert_int_equal(back.flags, CONTROL_INPUT | CONTROL_TTY);
