@@ -691,7 +691,8 @@ static void note_landed(struct job *job)
 	for (size_t i = 0; i < landed.count; i++)
 		note_change(job, &landed.changes[i]);
 	result->unlisted_changes += landed.unlisted;
-	result->are_changes_cut |= landed.is_cut;
+	if (landed.cut)
+		result->changes_cut = landed.cut;
 	if (outcome == 0)
 		return;
 	result->message = job->options.error->message;
@@ -716,7 +717,7 @@ static void note_staged(struct job *job)
 	if (task->box.task_fd < 0)
 		return;
 	if (staging_settle(effective, task->box.task_fd, &error) < 0) {
-		result->are_changes_cut = true;
+		result->changes_cut = "what was staged could not be read";
 		return;
 	}
 	result->has_dropped = staging_has_ephemeral(effective, task->box.task_fd);
@@ -726,7 +727,7 @@ static void note_staged(struct job *job)
 		return;
 	if (staging_list(effective, task->box.task_fd, job->staged_ns, job->options.arena, &list,
 			 &error) < 0) {
-		result->are_changes_cut = true;
+		result->changes_cut = "what was staged could not be read";
 		return;
 	}
 	for (size_t i = 0; i < list.count; i++)

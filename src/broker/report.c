@@ -150,6 +150,16 @@ static void add_deferred(const struct result *result, struct buffer *buffer)
 	}
 }
 
+/* What may be missing in the list of changes is never missing silently. */
+static void add_unknown(const struct result *result, struct buffer *buffer)
+{
+	if (!result->changes_cut)
+		return;
+	buffer_text(buffer, "bawn: what changed where the task may write is not all known: ");
+	buffer_visible(buffer, result->changes_cut);
+	buffer_text(buffer, "\n");
+}
+
 /* bawn: artifacts: 3 in DIR; not copied: x (it is a link) */
 /* What the kernel lacks is said once, since a refusal it gives by itself is in no record. */
 static void add_capture(const struct result *result, struct buffer *buffer)
@@ -201,6 +211,7 @@ void report_lines(const struct result *result, struct buffer *buffer)
 	add_left(result, buffer);
 	add_held(result, buffer);
 	add_deferred(result, buffer);
+	add_unknown(result, buffer);
 	add_artifacts(&result->artifacts, buffer);
 	add_copied(result, buffer);
 	add_staged(result, buffer);

@@ -344,7 +344,7 @@ int sweeping_look(struct sweeping *sweeping, enum landing_moment moment, struct 
 		return error_errno(error, ENOMEM, "what was found in the workspace");
 	/* what changed is a list for people, and keeps nothing from being done */
 	if (tree_tell(&sweeping->tree, arena, &list->tree) < 0)
-		list->tree = (struct tree_list){ .is_cut = true };
+		list->tree = (struct tree_list){ .cut = "there was no memory for it" };
 	drop_others(&sweeping->effective->policy.view, &list->tree);
 	sweeping->tree.since_ns = next_ns;
 	if (moment == LANDING_LAST)

@@ -326,7 +326,7 @@ static int join_tree(const struct sweeping_list *list, struct arena *arena,
 	const struct tree_list *tree = &list->tree;
 	struct task_landed landed = { .count = list->count,
 				      .unlisted = tree->unlisted,
-				      .is_cut = tree->is_cut };
+				      .cut = tree->cut };
 
 	landed.changes = arena_array(arena, list->count + tree->count + 1, sizeof(*landed.changes));
 	if (!landed.changes)

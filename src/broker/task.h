@@ -91,7 +91,7 @@ struct task_landed {
 	struct change *changes; /* the arena's; first those that a person should see */
 	size_t count;
 	uint64_t unlisted; /* more that changed in the workspace */
-	bool is_cut;	   /* what changed in the workspace is not known */
+	const char *cut;   /* why it is not known what changed in the workspace; NULL: it is */
 };
 
 /*

@@ -1,5 +1,6 @@
 #include "broker/written.h"
 
+#include "base/clock.h"
 #include "base/path.h"
 #include "broker/effective.h"
 #include "workspace/sweep.h"
@@ -51,7 +52,7 @@ int written_begin(struct written *written, const struct effective *effective)
 	int result = 0;
 
 	written->count = 0;
-	written->is_cut = false;
+	written->cut = NULL;
 	for (size_t i = 0; i < view->count && result == 0; i++) {
 		const struct view_path *row = &view->paths[i];
 		const struct sweep_known identity = { .device = row->device, .inode = row->inode };
@@ -64,7 +65,7 @@ int written_begin(struct written *written, const struct effective *effective)
 		if (result < 0)
 			break;
 		if (written->count == WRITTEN_LIMIT) {
-			written->is_cut = true;
+			written->cut = "--write shows more than 16 places";
 			break;
 		}
 		place = (struct tree_place){ .state_fd = effective->state.fd,
@@ -76,7 +77,8 @@ int written_begin(struct written *written, const struct effective *effective)
 		if (result == -ENOMEM)
 			break;
 		/* it went, or another came: what changes there is not known */
-		written->is_cut |= result < 0;
+		if (result < 0)
+			written->cut = "a place that --write shows is another one by now";
 		result = 0;
 	}
 	return result;
@@ -118,21 +120,24 @@ static int append(const struct written *written, const struct tree_list *from, s
 	}
 	list->changes = all;
 	list->unlisted += from->unlisted;
-	list->is_cut |= from->is_cut;
+	if (!list->cut)
+		list->cut = from->cut;
 	return 0;
 }
 
 int written_look(struct written *written, bool is_last, struct arena *arena, struct tree_list *list)
 {
+	uint64_t deadline_ns = clock_monotonic_ns() + TREE_LIMIT_LOOK_NS;
 	int result = 0;
 
-	list->is_cut |= written->is_cut;
+	if (!list->cut)
+		list->cut = written->cut;
 	for (size_t i = 0; i < written->count && result == 0; i++) {
 		struct tree_list found = { 0 };
 
 		if (written->roots[i].fd < 0)
 			continue;
-		result = tree_root_look(&written->roots[i], arena, &found);
+		result = tree_root_look(&written->roots[i], deadline_ns, arena, &found);
 		if (result == 0)
 			result = append(written, &found, arena, list);
 		if (result == 0 && is_last)

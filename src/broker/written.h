@@ -25,7 +25,7 @@ struct written {
 	size_t covered_count;
 	struct tree_root *roots;
 	size_t count;
-	bool is_cut; /* there are more */
+	const char *cut; /* why not all of them are looked at; NULL: all are */
 };
 
 /* Before an action that nothing of the task runs beside. -ENOMEM. */

@@ -196,9 +196,11 @@ void result_members(const struct result *result, struct json *json)
 	for (size_t i = 0; i < result->change_count; i++)
 		change_json(&result->changes[i], json);
 	json_array_end(json);
-	if (result->are_changes_cut)
+	if (result->changes_cut) {
 		json_null(json, "changes_unlisted");
-	else if (result->unlisted_changes)
+		json_string(json, "changes_unknown", result->changes_cut);
+	}
+	if (!result->changes_cut && result->unlisted_changes)
 		json_unsigned(json, "changes_unlisted", result->unlisted_changes);
 	put_inputs(result->view, json);
 	artifact_json(&result->artifacts, json);

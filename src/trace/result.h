@@ -104,7 +104,7 @@ struct result {
 	const struct change *changes;
 	size_t change_count;
 	uint64_t unlisted_changes; /* more of the workspace */
-	bool are_changes_cut;	   /* nor is it known what they are */
+	const char *changes_cut; /* why it is not known what they are, static; NULL: it is known */
 	struct artifact_list artifacts;
 	const struct view *view;     /* its inputs are told; NULL: there was none */
 	const char *const *withheld; /* names of the caller's variables that were not passed */

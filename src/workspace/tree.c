@@ -1,5 +1,6 @@
 #include "workspace/tree.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "workspace/stage_look.h"
@@ -67,14 +68,27 @@ static bool is_born_since(const struct tree *tree, int fd, const char *name)
 	       status.stx_btime.tv_sec * SECOND_NS + status.stx_btime.tv_nsec >= tree->since_ns;
 }
 
-void tree_look_begin(struct tree *tree)
+void tree_look_begin_until(struct tree *tree, uint64_t deadline_ns)
 {
 	tree_picture_free(&tree->now);
 	tree->has_skipped = false;
+	tree->deadline_ns = deadline_ns;
+}
+
+void tree_look_begin(struct tree *tree)
+{
+	tree_look_begin_until(tree, clock_monotonic_ns() + TREE_LIMIT_LOOK_NS);
+}
+
+static void look_at_clock(struct tree *tree)
+{
+	if (!tree->now.code && clock_monotonic_ns() > tree->deadline_ns)
+		tree->now.code = -ETIME;
 }
 
 void tree_look_enter(struct tree *tree, const struct walk *walk)
 {
+	look_at_clock(tree);
 	if (!tree->now.code)
 		enter(tree, &tree->now, walk, 0);
 }
@@ -83,6 +97,8 @@ void tree_look_name(struct tree *tree, const struct walk *walk)
 {
 	struct stat status;
 
+	if (tree->now.entry_count % TREE_CLOCK_NAMES == 0)
+		look_at_clock(tree);
 	/* it was taken out, or went by itself */
 	if (tree->now.code || tree->is_skipping ||
 	    fstatat(walk->fd, walk->name, &status, AT_SYMLINK_NOFOLLOW) < 0)
@@ -532,11 +548,28 @@ void tree_keep(struct tree *tree)
 		save(tree, &tree->earlier, true);
 }
 
+static const char *cut_of(const struct tree *tree)
+{
+	switch (-tree->now.code) {
+	case ETIME:
+		return "looking through it took longer than 5 seconds";
+	case E2BIG:
+		return "it has more than 400,000 names";
+	case ENOMEM:
+		return "there was no memory for it";
+	default:
+		return !tree->is_whole	 ? "it could not be looked through to its end" :
+		       tree->has_skipped ? "a directory in it is too deep for a path, or cannot be "
+					   "read" :
+					   NULL;
+	}
+}
+
 int tree_tell(struct tree *tree, struct arena *arena, struct tree_list *ret_list)
 {
 	struct arena CLEANUP_ARENA scratch = { 0 };
 	struct tree_rows rows = { .arena = &scratch };
-	struct tree_list list = { .is_cut = !tree->is_whole || tree->has_skipped };
+	struct tree_list list = { .cut = cut_of(tree) };
 	int result = 0;
 
 	tree_stop(tree);

@@ -48,6 +48,15 @@ struct sweep_known;
 /* Of what is told: a directory in which more changed is told as one, with how many. */
 #define TREE_LIMIT_BELOW 256u
 
+/*
+ * Of a look after an action, over a tree and all places that are looked at with it: a slow file
+ * system (another machine's) must not keep the caller from the result. What is looked through for
+ * other reasons on the same walk (workspace/sweep.h) has no such limit.
+ */
+#define TREE_LIMIT_LOOK_NS (5ull * 1000 * 1000 * 1000)
+/* Between two looks at the clock. */
+#define TREE_CLOCK_NAMES 16u
+
 enum tree_phase { TREE_IDLE, TREE_SURVEY, TREE_HASH };
 
 /* Borrowed, from a beginning to the next. */
@@ -74,7 +83,8 @@ struct tree {
 	uint32_t at; /* hashing: the next entry */
 	uint32_t folder;
 	uint64_t hashed, hashed_bytes;
-	bool is_starting; /* nothing of the task has run since since_ns */
+	uint64_t deadline_ns; /* of the look */
+	bool is_starting;     /* nothing of the task has run since since_ns */
 };
 
 #define TREE_EMPTY ((struct tree){ .walk = { .fd = -1 } })
@@ -100,6 +110,8 @@ void tree_stop(struct tree *tree);
 
 /* The sweep's walk hands over what it sees; begin also where it begins again. */
 void tree_look_begin(struct tree *tree);
+/* As that, with what is left of a time that others share. */
+void tree_look_begin_until(struct tree *tree, uint64_t deadline_ns);
 void tree_look_enter(struct tree *tree, const struct walk *walk);
 void tree_look_name(struct tree *tree, const struct walk *walk);
 void tree_look_again(struct tree *tree);
@@ -109,7 +121,7 @@ struct tree_list {
 	struct change *changes; /* the arena's */
 	size_t count;
 	uint64_t unlisted; /* changes that are neither told nor counted in a row */
-	bool is_cut;	   /* nor is it known what they are: the tree is too large */
+	const char *cut;   /* nor is it known what they are: why, static; NULL: it is known */
 };
 
 /* After the look. What is told is not told again. -ENOMEM. */

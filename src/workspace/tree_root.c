@@ -75,7 +75,7 @@ static bool is_covered(const struct tree_root *root, const struct walk *walk)
 	       sweep_find(place->covered, place->covered_count, &status);
 }
 
-static void walk_all(struct tree_root *root)
+static void walk_all(struct tree_root *root, uint64_t deadline_ns)
 {
 	struct tree *tree = &root->tree;
 	struct walk CLEANUP_WALK walk;
@@ -87,7 +87,7 @@ static void walk_all(struct tree_root *root)
 		(void)lseek(fd, 0, SEEK_SET);
 	walk_begin(&walk, fd, 0);
 	walk.leaves_modes = true;
-	tree_look_begin(tree);
+	tree_look_begin_until(tree, deadline_ns);
 	while (!tree->now.code && (event = walk_next(&walk)) != WALK_END) {
 		if (event == WALK_ENTER)
 			tree_look_enter(tree, &walk);
@@ -101,7 +101,8 @@ static void walk_all(struct tree_root *root)
 	tree->has_skipped |= walk.unread;
 }
 
-int tree_root_look(struct tree_root *root, struct arena *arena, struct tree_list *ret_list)
+int tree_root_look(struct tree_root *root, uint64_t deadline_ns, struct arena *arena,
+		   struct tree_list *ret_list)
 {
 	struct tree *tree = &root->tree;
 	int64_t back_ns = root->wall_offset_ns - sweep_wall_offset().least_ns;
@@ -114,7 +115,7 @@ int tree_root_look(struct tree_root *root, struct arena *arena, struct tree_list
 	if (root->parent)
 		tree_look_one(tree, path_name(root->path));
 	else
-		walk_all(root);
+		walk_all(root, deadline_ns);
 	result = tree_tell(tree, arena, ret_list);
 	root->begin_ns = tree->since_ns = next_ns;
 	root->wall_offset_ns = sweep_wall_offset().most_ns;

@@ -27,8 +27,11 @@ int tree_root_begin(struct tree_root *root, const struct tree_place *place,
 		    const struct sweep_known *identity, bool is_file, struct arena *arena)
 	__attribute__((warn_unused_result));
 
-/* After the action, and what changed. What is told is not told again. -ENOMEM and others. */
-int tree_root_look(struct tree_root *root, struct arena *arena, struct tree_list *ret_list)
-	__attribute__((warn_unused_result));
+/*
+ * After the action, and what changed; not looked for beyond the time (monotonic), which is told.
+ * What is told is not told again. -ENOMEM and others.
+ */
+int tree_root_look(struct tree_root *root, uint64_t deadline_ns, struct arena *arena,
+		   struct tree_list *ret_list) __attribute__((warn_unused_result));
 
 void tree_root_end(struct tree_root *root);

@@ -4,10 +4,15 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
-from boxed import BAWN
+from boxed import BAWN, select_ready
+from live import live
+from test_faults import injector
+
+__all__ = ["injector", "live"]
 
 
 def digest(text):
@@ -322,3 +327,31 @@ def test_many_places_are_cut(place):
         options += ["--write", path]
     told = everywhere(place, "; ".join(f"touch {path}/f" for path in options[1::2]), *options)
     assert len(told) == 16 and place.result["changes_unlisted"] is None
+
+
+def test_a_file_system_that_answers_slowly(live, injector):
+    """What is not looked at in time is no secret: the result says that it is not known, and why."""
+    other = live.base / "other"
+    other.mkdir()
+    child = live.start("--write", other, "--json", "--", "sh", "-c",
+                       f"echo ready; while ! test -e {other}/go; do sleep 0.05; done; "
+                       f"cd {other}; for i in $(seq 200); do echo x > f$i; done")
+    assert select_ready(child) == b"ready\n"
+    note = live.base / "note"
+    # from here on each look at a name takes a tenth of a second
+    with subprocess.Popen([injector, "of", str(child.pid), "slow", "262", note, "--", "/bin/sleep",
+                           "60"]) as slow:
+        time.sleep(0.5)
+        (other / "go").touch()
+        begun = time.monotonic()
+        out, err = child.communicate(timeout=50)
+        took = time.monotonic() - begun
+        slow.kill()
+    result = json.loads(out.splitlines()[-1])
+    assert child.returncode == 0 and 4 < took < 15, (took, err)
+    assert result["changes_unlisted"] is None, result
+    assert "longer than 5 seconds" in result["changes_unknown"], result
+    assert b"is not all known: looking through it took longer than 5 seconds" in err, err
+    # one that answers is told as ever
+    ran = live.sh(f"echo y > {other}/f1", "--write", other, "--json")
+    assert "changes_unknown" not in ran.result and "changes_unlisted" not in ran.result, ran
