@@ -353,8 +353,11 @@ void request_tell_unlanded(const struct effective *effective)
 		(void)fd_write_all(STDERR_FILENO, text.data, text.length);
 }
 
-void request_tell_proposal(const struct effective *effective)
+void request_tell_more(const struct effective *effective)
 {
+	if (effective->secrets.is_cut)
+		complain("the workspace is larger than a start looks through for secrets (.env, "
+			 "keys): such files deep in it can be read; --hide GLOB looks everywhere");
 	if (effective->proposal == ADOPT_NEW)
 		complain(ADOPT_NAME
 			 " proposes a policy, which is not in force; `bawn policy adopt` "

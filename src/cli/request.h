@@ -45,8 +45,11 @@ int request_record(const struct effective *effective, struct arena *arena,
 /* On standard error: what an earlier task's git did, and why it is not on the host. */
 void request_tell_unlanded(const struct effective *effective);
 
-/* On standard error: that the workspace proposes a policy which is not adopted. */
-void request_tell_proposal(const struct effective *effective);
+/*
+ * On standard error: that the workspace proposes a policy which is not adopted, and that it was not
+ * looked through for secrets to its end.
+ */
+void request_tell_more(const struct effective *effective);
 
 /* After the result was delivered: has the ledger's head signed where it is due; tells a failure. */
 void request_sign(const struct effective *effective, const struct recorder *recorder);

@@ -227,7 +227,7 @@ static int run_command(struct run *run, int argc, char **argv)
 		return refuse(run, failure, &effective, argv, &denials, &result, &error);
 	request_tell_unlanded(&effective);
 	if (!run->quiet)
-		request_tell_proposal(&effective);
+		request_tell_more(&effective);
 	(void)supervise(
 		&(struct supervise_options){
 			.effective = &effective,

@@ -356,7 +356,7 @@ static void serve(struct task_verb *task, struct birth *birth)
 		result = request_record(&effective, NULL, &recorder, &live.sink, &error);
 	if (result == 0) {
 		request_tell_unlanded(&effective);
-		request_tell_proposal(&effective);
+		request_tell_more(&effective);
 		result = live_serve(&live, &error);
 	}
 	if (result < 0 && birth->fd >= 0)

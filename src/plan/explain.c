@@ -299,7 +299,7 @@ static void explain_secrets(struct maker *maker)
 	if (facts->secrets_are_cut)
 		explainer_answer(maker, EXPLAIN_READ, ENFORCEMENT_ABSENT, LAYER_HIDE, rule)->text =
 			"the workspace is larger than a start looks through: such files deeper in "
-			"it can be read; --hide GLOB looks everywhere";
+			"it can be read, which each start says; --hide GLOB looks everywhere";
 	if (!facts->tracked_count)
 		return;
 	line = explainer_answer(maker, EXPLAIN_READ, ENFORCEMENT_ABSENT, LAYER_HIDE, rule);

@@ -39,13 +39,14 @@ struct search {
 	int root_fd;
 	uint32_t rule;
 	size_t names, hidden;
-	const char *folders[SECRET_LIMIT_DIRECTORIES]; /* below the workspace; "" for itself */
+	const char **folders; /* below the workspace; "" for itself; the arena's */
 	size_t folder_count;
 	struct buffer known;	  /* paths below the workspace, each NUL-ended; in the arena */
 	struct git_text *indexes; /* of the git directories, where one was read */
 	bool *has_index;
 	struct buffer ignored; /* in the arena */
 	bool no_memory;
+	bool has_too_many; /* files to hide */
 };
 
 enum tracked { TRACKED_NOT, TRACKED_SAME, TRACKED_OTHER };
@@ -204,7 +205,7 @@ static void hide(struct search *search, const char *path, const struct stat *sta
 		return;
 	}
 	if (search->hidden == SECRET_LIMIT_FILES) {
-		search->found->is_cut = true;
+		search->has_too_many = true;
 		return;
 	}
 	search->hidden++;
@@ -298,20 +299,29 @@ static void consider(struct search *search, const char *below)
 		hide(search, path, &status);
 }
 
+static void add_folder(struct search *search, const char *path)
+{
+	const char **grown =
+		path ? arena_push(search->arena, search->folders, search->folder_count,
+				  sizeof(*grown)) :
+		       NULL;
+
+	search->no_memory |= !grown;
+	if (!grown)
+		return;
+	search->folders = grown;
+	grown[search->folder_count++] = path;
+}
+
 static void enter(struct search *search, const char *folder, const char *name)
 {
-	const char *path;
-
 	if (secret_is_skipped(name))
 		return;
 	if (search->folder_count == SECRET_LIMIT_DIRECTORIES) {
 		search->found->is_cut = true;
 		return;
 	}
-	path = join(search, folder, name);
-	search->no_memory |= !path;
-	if (path)
-		search->folders[search->folder_count++] = path;
+	add_folder(search, join(search, folder, name));
 }
 
 /* Some file systems do not tell it with the name. */
@@ -412,8 +422,9 @@ static int find(struct search *search, int state_fd)
 	if (git_file_read(state_fd, path, LIMIT_KNOWN_BYTES, &search->scratch, &known, NULL) == 0)
 		look_at_known(search, known);
 	before = search->hidden;
-	search->folders[search->folder_count++] = "";
-	for (size_t i = 0; i < search->folder_count && !search->no_memory; i++)
+	add_folder(search, "");
+	for (size_t i = 0; i < search->folder_count && !search->no_memory && !search->has_too_many;
+	     i++)
 		look_into(search, search->folders[i]);
 	if (search->no_memory || search->known.failed)
 		return -ENOMEM;
@@ -444,6 +455,12 @@ int secret_find(const struct git_found *git, int state_fd, struct arena *arena,
 		result = -ENOMEM;
 	fd_close(&search.root_fd);
 	arena_free(&search.scratch);
+	if (result == 0 && search.has_too_many)
+		return error_set(error, E2BIG,
+				 "more than 1,024 files in %.200s are named like secrets, which is "
+				 "more than are hidden one by one; --hide GLOB hides what it "
+				 "matches, --show-secrets leaves all of them visible",
+				 policy->workspace);
 	return result < 0 ?
 		       error_errno(error, result, "looking for secrets in %s", policy->workspace) :
 		       0;

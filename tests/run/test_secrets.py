@@ -154,7 +154,7 @@ def test_a_task_cannot_have_it_shown_by_filling_the_tree(place):
     """What was found once is hidden by the next start, too."""
     put(place.work / "app/web/.env")
     assert grep(place) == []
-    ran = place.sh("mkdir $(seq 200); mkdir app/{a..z}{a..z}; mkdir m; cd m; touch $(seq 9000)")
+    ran = place.sh("mkdir $(seq 4200); mkdir app/{a..z}{a..z}; mkdir m; cd m; touch $(seq 9000)")
     assert ran.status == 0, ran
     assert grep(place) == []
     told = subprocess.run([BAWN, "explain", *place.options], cwd=place.work, check=True,
@@ -264,3 +264,46 @@ def test_in_a_workspace_that_is_not_written_in_place_the_name_is_absent(reposito
     ran = repository.sh("ls -A . sub; git status --porcelain; cat .env", option)
     assert ran.status == 1 and ran.out == ".:\n.git\nf\nsub\n\nsub:\n", ran
     assert "fs.secret" in ran.err and grep(repository, option) == []
+
+
+READ_ALL = "find . -name .env -exec cat {} + 2>/dev/null; echo end"
+
+
+@pytest.mark.parametrize("option", [(), ("--stage",), ("--ephemeral",), ("--read-only",)])
+def test_in_many_directories(place, option):
+    """A workspace of many packages, each with its own: none of them is seen."""
+    for package in range(300):
+        folder = place.work / f"packages{package % 3}/p{package}/app"
+        folder.mkdir(parents=True)
+        (folder / ".env").write_text(f"TOKEN={package}\n")
+        (folder.parent / ".env").write_text(f"TOKEN={package}\n")
+    ran = place.sh(READ_ALL, *option)
+    assert ran.status == 0 and ran.out == "end\n", ran
+    assert "deep in it" not in ran.err, ran
+
+
+def test_more_than_are_hidden(place):
+    for package in range(1025):
+        folder = place.work / f"p{package}"
+        folder.mkdir()
+        (folder / ".env").write_text("TOKEN=1\n")
+    ran = place.sh(READ_ALL)
+    assert ran.status == 125 and ran.out == "" and "--show-secrets" in ran.err, ran
+    ran = place.sh(READ_ALL, "--show-secrets")
+    assert ran.status == 0 and ran.out.count("TOKEN") == 1025
+    (place.work / "p7/.env").unlink()
+    assert place.sh(READ_ALL, limit=60).out == "end\n", "as many as are hidden"
+
+
+def test_a_tree_that_is_larger_than_what_is_looked_through(place):
+    """It is said at each start, and --hide finds all of them."""
+    for package in range(4200):
+        (place.work / f"p{package:04}").mkdir()
+    deep = place.work / "p4199/deep"
+    deep.mkdir()
+    (deep / ".env").write_text("TOKEN=1\n")
+    ran = place.sh(READ_ALL)
+    assert ran.status == 0 and ran.out == "TOKEN=1\nend\n", ran
+    assert ran.err.count("deep in it can be read; --hide GLOB") == 1, ran
+    assert place.sh(READ_ALL, "--hide", "**/.env").out == "end\n"
+    assert place.sh(READ_ALL, "--quiet").err == ""
