@@ -43,10 +43,37 @@ static int lift(const struct host_program *program, int lifted[static HOST_PROGR
 	return 0;
 }
 
+/*
+ * With the limit from its first instruction on: ours, lowered for the moment of the start, is
+ * inherited. What it maps of files does not count.
+ */
+static int spawn_limited(struct running *running, posix_spawn_file_actions_t *actions)
+{
+	const struct host_program *program = running->program;
+	const struct rlimit memory = { HOST_PROGRAM_LIMIT_MEMORY_BYTES,
+				       HOST_PROGRAM_LIMIT_MEMORY_BYTES };
+	struct rlimit own, lowered;
+	int result;
+
+	if (getrlimit(RLIMIT_DATA, &own) < 0)
+		return -errno;
+	lowered = own;
+	if (lowered.rlim_cur > memory.rlim_cur)
+		lowered.rlim_cur = memory.rlim_cur;
+	if (setrlimit(RLIMIT_DATA, &lowered) < 0)
+		return -errno;
+	result = -posix_spawn(&running->pid, program->path, actions, NULL, program->argv,
+			      program->environment);
+	(void)setrlimit(RLIMIT_DATA, &own);
+	/* nor can it raise it any more */
+	if (result == 0)
+		(void)prlimit(running->pid, RLIMIT_DATA, &memory, NULL);
+	return result;
+}
+
 static int start(struct running *running, const int *lifted, int out_fd, int error_fd)
 {
 	const struct host_program *program = running->program;
-	struct rlimit memory = { HOST_PROGRAM_LIMIT_MEMORY_BYTES, HOST_PROGRAM_LIMIT_MEMORY_BYTES };
 	posix_spawn_file_actions_t actions;
 	int result;
 
@@ -58,12 +85,8 @@ static int start(struct running *running, const int *lifted, int out_fd, int err
 	for (size_t i = 0; i < program->fd_count; i++)
 		posix_spawn_file_actions_adddup2(&actions, lifted[i],
 						 HOST_PROGRAM_FIRST_FD + (int)i);
-	result = -posix_spawn(&running->pid, program->path, &actions, NULL, program->argv,
-			      program->environment);
+	result = spawn_limited(running, &actions);
 	posix_spawn_file_actions_destroy(&actions);
-	/* a moment late, and before it can have read much; what it maps of files does not count */
-	if (result == 0)
-		(void)prlimit(running->pid, RLIMIT_DATA, &memory, NULL);
 	return result;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +96,37 @@ static void test_output_is_counted(void **state)
 	assert_string_equal(ran.text, "end\n");
 }
 
+/* As of the program's first look at it, and ours is what it was. */
+static void test_memory_is_limited_from_the_start(void **state)
+{
+	char *argv[] = { (char *)"grep", (char *)"Max data size", (char *)"/proc/self/limits",
+			 NULL };
+	char *environment[] = { NULL };
+	struct rlimit before, after;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+	for (int i = 0; i < 100; i++) {
+		int CLEANUP_FD out = memfd_create("out", MFD_CLOEXEC);
+		const struct host_program program = { .path = "/bin/grep",
+						      .argv = argv,
+						      .environment = environment,
+						      .out_fd = out,
+						      .limit_bytes = 256,
+						      .limit_ns = 60 * SECOND_NS };
+		char text[257] = "", wanted[32];
+		bool has_said;
+
+		(void)snprintf(wanted, sizeof(wanted), " %u ", HOST_PROGRAM_LIMIT_MEMORY_BYTES);
+		assert_int_equal(host_program_run(&program, &has_said), 0);
+		assert_true(pread(out, text, 256, 0) > 0);
+		assert_non_null(strstr(text, wanted));
+	}
+	assert_int_equal(getrlimit(RLIMIT_DATA, &after), 0);
+	assert_int_equal(before.rlim_cur, after.rlim_cur);
+	assert_int_equal(before.rlim_max, after.rlim_max);
+}
+
 static void test_time_is_limited(void **state)
 {
 	static const char *const scripts[] = { "exec sleep 1000",
@@ -156,8 +188,11 @@ static void test_given_descriptors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_it_says),	  cmocka_unit_test(test_output_is_counted),
-		cmocka_unit_test(test_time_is_limited),	  cmocka_unit_test(test_memory_is_limited),
+		cmocka_unit_test(test_what_it_says),
+		cmocka_unit_test(test_output_is_counted),
+		cmocka_unit_test(test_memory_is_limited_from_the_start),
+		cmocka_unit_test(test_time_is_limited),
+		cmocka_unit_test(test_memory_is_limited),
 		cmocka_unit_test(test_given_descriptors),
 	};
 
