@@ -488,6 +488,11 @@ static bool is_stage(const struct plan_op *op)
 	return op->upper && strcmp(path_name(op->upper), PLAN_STAGE_LAYERS) == 0;
 }
 
+static bool is_git(const struct plan_op *op)
+{
+	return op->layer == LAYER_PROTECT && op->upper;
+}
+
 /* An overlay shows what lies below a mount instead of it: never what the caller sees there. */
 static int refuse_mounts_below(const struct plan_op *op, struct error *error)
 {
@@ -496,18 +501,32 @@ static int refuse_mounts_below(const struct plan_op *op, struct error *error)
 
 	if (result <= 0)
 		return result < 0 ? error_errno(error, result, "reading the list of mounts") : 0;
-	return error_set(
-		error, EXDEV,
-		"the workspace cannot have a layer: something is mounted in it, at %.300s, "
-		"which a layer does not show; unmount it, or go on without --stage or "
-		"--ephemeral",
-		path);
+	if (is_stage(op))
+		return error_set(
+			error, EXDEV,
+			"the workspace cannot have a layer: something is mounted in it, at "
+			"%.300s, which a layer does not show; unmount it, or go on without "
+			"--stage or --ephemeral",
+			path);
+	return error_set(error, EXDEV,
+			 "the git directory cannot have a layer: something is mounted in it, at "
+			 "%.200s, which a layer does not show; unmount it, or --protect %.150s "
+			 "goes on with git's directory read-only",
+			 path, op->target);
+}
+
+/* Of an ordinary caller's the kernel refuses it: it is locked in the box's namespace. */
+static bool may_show_below(const struct build *build, const struct plan_op *op)
+{
+	return op->source[0] && (is_stage(op) || (is_git(op) && build->options->host_root));
 }
 
 /* The lower layer of a git directory is what not every file system can be. */
 static int overlay_failed(const struct build *build, const struct plan_op *op, int code,
 			  struct error *error)
 {
+	if (is_git(op) && refuse_mounts_below(op, error) < 0)
+		return error->code;
 	error_errno(error, code, "mounting an overlay on %s", op->target);
 	/* the supervisor has a remedy */
 	if (layer_refused(build->options->policy, op, error) == -BOX_NO_LAYER)
@@ -539,7 +558,7 @@ static int do_overlay(struct build *build, const struct plan_op *op, struct erro
 	size_t count = 1;
 	int result;
 
-	if (is_stage(op) && op->source[0]) {
+	if (may_show_below(build, op)) {
 		result = refuse_mounts_below(op, error);
 		if (result < 0)
 			return result;

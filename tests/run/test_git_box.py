@@ -539,3 +539,31 @@ def test_what_lies_in_a_layer_counts(place):
                    "--disk", "20M")
     assert ran.result["cause"] == "limit", ran
     place.assert_nothing_left()
+
+
+MOUNTED = r"""
+set -e
+mount -t tmpfs none .git/hooks
+echo mounted > .git/hooks/mounted
+"$@"
+"""
+
+
+def test_a_mount_in_a_git_directory(place):
+    """A layer would show what lies below it, which the caller does not see."""
+    plain(place)
+    (place.work / ".git/hooks").mkdir(exist_ok=True)
+    (place.work / ".git/hooks/below").write_text("covered\n")
+    own = ["unshare", "-m" if IS_ROOT else "-Urm", "--propagation", "private", "sh", "-c",
+           MOUNTED, "sh"]
+    script = "cat .git/hooks/below; cat .git/hooks/mounted; echo ran"
+    ran = place.sh(script, prefix=own)
+    if "Operation not permitted" in ran.err and "mount:" in ran.err:
+        pytest.skip("nothing may be mounted here")
+    assert ran.status == 125 and ran.out == "", ran
+    assert "something is mounted in it" in ran.err and "--protect" in ran.err, ran
+    ran = place.sh(script, "--protect", ".git", prefix=own)
+    assert ran.status == 0 and ran.out == "mounted\nran\n", ran
+    ran = place.sh(script)
+    assert ran.out == "covered\nran\n", "without the mount it is there"
+    place.assert_nothing_left()
