@@ -468,6 +468,26 @@ static int put_back(int store_fd, const struct git_held_tree *held, struct error
 	return 0;
 }
 
+/*
+ * Nobody has looked through it, and what the host had when the task began is not known any more:
+ * what is wanted of it is a person's to take.
+ */
+static int refuse_layer(int store, const struct git_held_tree *held, struct error *error)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t length;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", store);
+	length = readlink(link, path, sizeof(path) - 1);
+	path[length < 0 ? 0 : length] = '\0';
+	return error_set(
+		error, EOPNOTSUPP,
+		"%s: it is all that the task did in %.120s, too much to be looked through, and "
+		"is not put in place; take what you want from %.160s/%s (hooks and "
+		"configuration run on the host), then `bawn review reject %s`",
+		held->id, held->directory, path, held->id, held->id);
+}
+
 int git_held_tree_accept(int state_fd, const struct git_held_tree *held, struct error *error)
 {
 	int CLEANUP_FD store = git_held_tree_open(state_fd, held->task, false);
@@ -478,9 +498,7 @@ int git_held_tree_accept(int state_fd, const struct git_held_tree *held, struct 
 	if (!held->path)
 		return error_set(error, EOPNOTSUPP, "%s: its path is too long", held->id);
 	if (!*held->path)
-		return error_set(error, EOPNOTSUPP,
-				 "%s: it is a whole layer, which bawn does not put in place",
-				 held->id);
+		return refuse_layer(store, held, error);
 	result = git_held_tree_check(store, held->id, held->held_ns);
 	if (result == -ESTALE)
 		return error_set(error, ESTALE, "%s: it was changed after it was held", held->path);

@@ -130,3 +130,50 @@ def test_what_is_broken_is_passed_over(review):
     (review.place.state / "held/t-0001/000000000000").write_text("{")
     done = review.run()
     assert "cannot be read" in done.stderr and len(done.stdout.splitlines()) == 4
+
+
+def test_a_task_is_accepted_whole(review):
+    """A task's id stands for all that is held of it; what cannot be accepted keeps no other."""
+    task = review.items()["hooks/pre-commit"]["task"]
+    ran = review.run("accept", "--yes", task, status=1)
+    assert ran.stdout.count("accepted: ") == 2 and "li" in ran.stderr, ran
+    assert (review.gitdir / "hooks/pre-commit").exists()
+    assert "fsmonitor" in (review.gitdir / "config").read_text()
+    assert list(review.items()) == ["li\nnk"]
+
+
+def test_a_layer_that_is_held_whole(place):
+    """Too much to be looked through: where it lies, and what to do with it, is said."""
+    gitdir, upper, task = place.work / ".git", place.base / "upper", place.base / "t-0001"
+    subprocess.run(["git", "init", "-q", place.work], check=True)
+    upper.mkdir()
+    task.mkdir()
+    for folder in range(4):
+        (upper / f"d{folder}").mkdir()
+        first = upper / f"d{folder}/f"
+        first.write_text("x")
+        for at in range(50001):
+            os.link(first, upper / f"d{folder}/f{at}")
+    (upper / "hooks").mkdir()
+    (upper / "hooks/pre-commit").write_text("#!/bin/sh\n")
+    subprocess.run([LAB, "snapshot", task, gitdir], check=True)
+    subprocess.run([LAB, "commit", place.work, task, place.state, gitdir, upper], check=True,
+                   stdout=subprocess.DEVNULL)
+    assert not (gitdir / "hooks/pre-commit").exists() and not (gitdir / "d0").exists()
+
+    def run(*words, status=0):
+        done = subprocess.run([BAWN, "review", *words, "--state-dir", place.state],
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd="/",
+                              timeout=60)
+        assert done.returncode == status, (done.stdout, done.stderr)
+        return done
+
+    item, = json.loads(run("ls", "--json").stdout)["held"]
+    assert "cannot be accepted" in run("ls").stdout
+    assert "all that the task did there" in run("show", item["id"]).stdout
+    said = run("accept", "--yes", item["id"], status=1).stderr
+    assert "take what you want from" in said and f"review reject {item['id']}" in said, said
+    path, = [word for word in said.split() if word.endswith("/" + item["id"])]
+    assert (Path(path) / "hooks/pre-commit").read_text() == "#!/bin/sh\n"
+    run("reject", "--yes", item["id"])
+    assert not Path(path).exists() and run("ls").stdout == ""
