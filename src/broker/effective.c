@@ -617,7 +617,7 @@ static void set_tier(struct maker *maker)
 		tier->change_rule = policy_rule(&maker->policy, maker->arena, binding->change_rule);
 }
 
-/* In an empty workspace there is no place for a path of the host's; what is built in goes without. */
+/* In an empty workspace no path of the host's has a place; what is built in goes without. */
 static int leave_empty(struct maker *maker)
 {
 	struct view *view = &maker->policy.view;

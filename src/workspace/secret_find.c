@@ -301,10 +301,9 @@ static void consider(struct search *search, const char *below)
 
 static void add_folder(struct search *search, const char *path)
 {
-	const char **grown =
-		path ? arena_push(search->arena, search->folders, search->folder_count,
-				  sizeof(*grown)) :
-		       NULL;
+	const char **grown = path ? arena_push(search->arena, search->folders, search->folder_count,
+					       sizeof(*grown)) :
+				    NULL;
 
 	search->no_memory |= !grown;
 	if (!grown)

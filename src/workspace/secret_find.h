@@ -5,9 +5,9 @@
  * They are looked for at every start, level by level from the top of the workspace: directories of
  * dependencies and of what tools made are left out. In a usual tree that costs a start some tenths
  * of a millisecond. The search ends at its limits, which is told (is_cut): what lies deeper is
- * shown, and `--hide GLOB` goes everywhere, and costs what it does. An empty file holds nothing. What was found is remembered in
- * <state>/secrets/<project>, and looked at first: no task can fill the tree so that the next one
- * sees it.
+ * shown, and `--hide GLOB` goes everywhere, and costs what it does. An empty file holds nothing.
+ * What was found is remembered in <state>/secrets/<project>, and looked at first: no task can fill
+ * the tree so that the next one sees it.
  *
  * What git has already stays visible: a tracked file whose content is the one of the index can be
  * read from the objects anyway, and hidden it would look changed. A tracked file with another
@@ -41,7 +41,8 @@ struct secret_found {
 };
 
 /*
- * Adds the rows; -E2BIG where there are more files to hide than the limit. The policy has all rows of options; what one of them speaks of is left to it.
+ * Adds the rows; -E2BIG where there are more files to hide than the limit. The policy has all rows
+ * of options; what one of them speaks of is left to it.
  */
 int secret_find(const struct git_found *git, int state_fd, struct arena *arena,
 		struct policy *policy, struct secret_found *ret_found, struct error *error);

@@ -214,8 +214,10 @@ static int keep_within(struct copying *copying)
 	return 0;
 }
 
-/* One that came after the list of mounts was looked through. Devices tell nothing: of an overlay each
- * layer may have its own. */
+/*
+ * One that came after the list of mounts was looked through. Devices tell nothing: of an overlay
+ * each layer may have its own.
+ */
 static bool is_mount(int fd, const char *name)
 {
 	struct statx status;

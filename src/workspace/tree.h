@@ -49,9 +49,9 @@ struct sweep_known;
 #define TREE_LIMIT_BELOW 256u
 
 /*
- * Of a look after an action, over a tree and all places that are looked at with it: a slow file
- * system (another machine's) must not keep the caller from the result. What is looked through for
- * other reasons on the same walk (workspace/sweep.h) has no such limit.
+ * Of a look after an action, over a tree and all places that are looked at with it: another
+ * machine's file system that answers slowly must not keep the caller from the result. What is
+ * looked through for other reasons on the same walk (workspace/sweep.h) has no such limit.
  */
 #define TREE_LIMIT_LOOK_NS (5ull * 1000 * 1000 * 1000)
 /* Between two looks at the clock. */
