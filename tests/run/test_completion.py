@@ -137,7 +137,8 @@ def table():
                          stdout=subprocess.PIPE, text=True)
     for line in ran.stdout.splitlines():
         verb, option, *_ = line.split("\t")
-        verbs.setdefault(verb, set()).update({option} - {"-"})
+        # a switch may have its value in its name: complete() leaves that
+        verbs.setdefault(verb, set()).update({option.rpartition("=")[2]} - {"-"})
     return verbs
 
 
