@@ -284,7 +284,7 @@ def look_at_hostile(live, left):
     ran = live.run("--stage", "--json", "--", "python3", "-c", SEE)
     took = time.monotonic() - begun
     out = ran.out
-    assert ran.status == 0 and took < 15, ran
+    assert ran.status == 0 and took < 45, ran
     assert sorted(ran.result["copied"]["left_out"]) == left, ran
     assert "b'fifo' p" in out and "b'way-out' l" in out and "b'socket'" not in out, ran
     assert "b'program' -rwxr-xr-x 1" in out and "b'one' -rw-r--r-- 2 7 1000" in out, ran
