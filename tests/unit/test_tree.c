@@ -100,7 +100,7 @@ static void begin(struct world *world)
 static void look(struct world *world)
 {
 	world->list = (struct tree_list){ 0 };
-	assert_int_equal(tree_root_look(&world->root, &world->arena, &world->list), 0);
+	assert_int_equal(tree_root_look(&world->root, UINT64_MAX, &world->arena, &world->list), 0);
 }
 
 static const struct change *find(const struct world *world, const char *below)
@@ -252,7 +252,7 @@ static void a_deep_tree_ends_and_is_told_as_cut(void **state)
 	make_deep(world->path, DEEP);
 	look(world);
 	assert_kind(world, "/d", CHANGE_CREATED);
-	assert_true(world->list.is_cut);
+	assert_non_null(world->list.cut);
 	/* and as something that was there before */
 	begin(world);
 	run(world, "echo x > new");
