@@ -460,11 +460,11 @@ static void emit_duplicate_mount(struct builder *builder, const struct view_path
 	struct plan_op *op;
 
 	if (is_in_copy(builder, row)) {
-		emit_at(builder, PLAN_PIN, LAYER_PROTECT, row->target)->rule = row->rule;
+		builder_emit_at(builder, PLAN_PIN, LAYER_PROTECT, row->target)->rule = row->rule;
 		return;
 	}
-	op = emit_at(builder, PLAN_BIND, row->class == PATH_GIT ? LAYER_PROTECT : LAYER_MOUNT,
-		     row->target);
+	op = builder_emit_at(builder, PLAN_BIND,
+			     row->class == PATH_GIT ? LAYER_PROTECT : LAYER_MOUNT, row->target);
 	op->source = copy_of(builder, row);
 	op->flags = builder->idmap;
 	op->rule = row->rule;
@@ -543,9 +543,9 @@ static void emit_layers(struct builder *builder, const struct view_path *row)
 
 static void emit_duplicate(struct builder *builder, const struct view_path *row)
 {
-	struct plan_op *op = emit_at(builder, PLAN_DUPLICATE,
-				     needs_shade(builder, row) ? LAYER_HIDE : LAYER_MOUNT,
-				     copy_of(builder, row));
+	struct plan_op *op = builder_emit_at(builder, PLAN_DUPLICATE,
+					     needs_shade(builder, row) ? LAYER_HIDE : LAYER_MOUNT,
+					     copy_of(builder, row));
 
 	set_source(op, row);
 }

@@ -382,8 +382,8 @@ static void explain_write(struct maker *maker)
 	explain_rows(
 		maker, write, PATH_STAGE, ROW_EXACT, ENFORCEMENT_EXACT, LAYER_MOUNT,
 		maker->policy->flags & POLICY_EMPTY ?
-			"the task's own, empty at the start and gone when the task ends: nothing of "
-			"the host's is in it, and nothing of it is ever on the host" :
+			"the task's own, empty at the start and gone when the task ends: nothing "
+			"of the host's is in it, and nothing of it is ever on the host" :
 		maker->policy->flags & POLICY_EPHEMERAL ?
 			"the task's own layer, gone when the task ends: nothing of it is ever on "
 			"the host, nor what its git does" :

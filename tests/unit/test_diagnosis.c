@@ -127,7 +127,7 @@ static void unchanged(struct probe_host *host)
 
 static const struct situation situations[] = {
 	{ "Ubuntu's AppArmor", PROBE_PRIVATE_MOUNTS, EACCES, apparmor,
-	  "apparmor_restrict_unprivileged_userns", "userns," },
+	  "apparmor_restrict_unprivileged_userns", "docs/apparmor/bawn" },
 	{ "Ubuntu's AppArmor, early", PROBE_MAPS, EPERM, apparmor,
 	  "apparmor_restrict_unprivileged_userns", "sysctl" },
 	{ "Debian's switch", PROBE_USER, EPERM, debian, "unprivileged_userns_clone is 0",
