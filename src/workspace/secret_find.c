@@ -334,6 +334,29 @@ static bool is_directory(const struct directory *directory, const char *name)
 	       S_ISDIR(status.st_mode);
 }
 
+/* What its owner may not look into may hold anything, and the task could change the mode. */
+static void hide_closed(struct search *search, const char *folder)
+{
+	const char *path = path_clean(search->arena, search->policy->workspace, folder);
+	struct view_path row = { .class = PATH_HIDE,
+				 .kind = PATH_KIND_DIRECTORY,
+				 .source = path,
+				 .target = path,
+				 .rule = search->rule };
+	struct stat status;
+
+	if (!path || !is_default(search, path) || lstat(path, &status) < 0)
+		return;
+	if (search->hidden == SECRET_LIMIT_FILES) {
+		search->has_too_many = true;
+		return;
+	}
+	search->hidden++;
+	row.device = status.st_dev;
+	row.inode = status.st_ino;
+	search->no_memory |= !view_add(&search->policy->view, search->arena, row);
+}
+
 static void look_into(struct search *search, const char *folder)
 {
 	struct directory CLEANUP_DIRECTORY directory;
@@ -341,6 +364,8 @@ static void look_into(struct search *search, const char *folder)
 	int fd = fd_open_beneath(search->root_fd, folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY);
 
 	directory_begin(&directory, fd < 0 ? -1 : fd);
+	if (fd == -EACCES && folder[0])
+		hide_closed(search, folder);
 	while ((name = directory_next(&directory))) {
 		if (++search->names > SECRET_LIMIT_NAMES) {
 			search->found->is_cut = true;

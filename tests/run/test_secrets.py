@@ -307,3 +307,19 @@ def test_a_tree_that_is_larger_than_what_is_looked_through(place):
     assert ran.err.count("deep in it can be read; --hide GLOB") == 1, ran
     assert place.sh(READ_ALL, "--hide", "**/.env").out == "end\n"
     assert place.sh(READ_ALL, "--quiet").err == ""
+
+
+@pytest.mark.parametrize("option", [(), ("--stage",), ("--ephemeral",), ("--read-only",)])
+def test_what_may_not_be_looked_into_is_hidden_as_a_whole(place, option):
+    """Its owner could change the mode, and so could the task."""
+    if os.geteuid() == 0:
+        pytest.skip("root looks into every directory")
+    locked = [put(place.work / name / ".env").parent for name in ("locked", "sub/blind")]
+    for path, mode in zip(locked, (0, 0o300)):
+        path.chmod(mode)
+    try:
+        found = grep(place, *option, script="chmod -R u+rwx . 2>/dev/null; cat */.env */*/.env; ")
+        assert not found and [path.stat().st_mode & 0o777 for path in locked] == [0, 0o300]
+    finally:
+        for path in locked:
+            path.chmod(0o700)
