@@ -19,10 +19,11 @@
 
 /* Both are in their jails some milliseconds after their start; much later where memory is short. */
 #define READY_NS (10ull * 1000 * 1000 * 1000)
-/* For the ends of connections whose programs were killed. */
-#define DRAIN_NS (100ull * 1000 * 1000)
-/* And for so long longer what was said already: a role of ours holds back little. */
-#define HEAR_NS (2000ull * 1000 * 1000)
+/*
+ * For all that the proxy has to tell when the task ends: it gives itself a second for bytes that are
+ * still on their way (net/proxy.c). The rest is patience with a machine that is short of memory.
+ */
+#define HEAR_NS (5ull * 1000 * 1000 * 1000)
 /* Messages of a role before others have their turn. */
 #define TURN_MESSAGES 64
 /*
@@ -173,6 +174,17 @@ static int start_roles(struct task *task, const int peer[2], struct error *error
 	return result;
 }
 
+/* At the end of the task a role has said its last, and it ends; before, that is a failure. */
+static void take_end(struct task *task, struct role *role, const char *name)
+{
+	struct egress *egress = &task->egress;
+
+	if (egress->is_ending)
+		egress->has_ended[role == &egress->dialer] = true;
+	else
+		fail(task, name, "it ended");
+}
+
 /* True where the role's channel goes on, and has nothing more to say now. */
 static bool listen_to(struct task *task, struct role *role, const char *name,
 		      int (*hear)(struct task *task, const struct message *message,
@@ -189,7 +201,7 @@ static bool listen_to(struct task *task, struct role *role, const char *name,
 		if (result == -EAGAIN)
 			return true;
 		if (result == -EPIPE || result == -ECONNRESET) {
-			fail(task, name, "it ended");
+			take_end(task, role, name);
 			return false;
 		}
 		if (result == 0) {
@@ -365,36 +377,71 @@ void egress_hold(struct task *task, bool held)
 	(void)kill(egress->dialer.pid, held ? SIGSTOP : SIGCONT);
 }
 
-/* All that was said so far, however much it is, and for a moment the ends of what is open. */
-static void drain(struct task *task)
+/* What the roles say until both have ended: true, or the time is up. */
+static bool hear_out(struct task *task, uint64_t until_ns)
 {
 	struct egress *egress = &task->egress;
-	uint64_t end = clock_monotonic_ns() + DRAIN_NS;
 
-	egress_hold(task, false);
-	egress->is_ending = true;
-	while (egress->is_on) {
-		struct pollfd channels[] = { { .fd = egress->proxy.channel, .events = POLLIN },
-					     { .fd = egress->dialer.channel, .events = POLLIN } };
-		uint64_t now = clock_monotonic_ns();
-		int most_ms = egress->open > 0 && now < end ? (int)((end - now) / 1000000u) + 1 : 0;
+	while (egress->is_on && !(egress->has_ended[0] && egress->has_ended[1])) {
+		struct pollfd channels[] = {
+			{ .fd = egress->has_ended[0] ? -1 : egress->proxy.channel,
+			  .events = POLLIN },
+			{ .fd = egress->has_ended[1] ? -1 : egress->dialer.channel,
+			  .events = POLLIN },
+		};
+		uint64_t now_ns = clock_monotonic_ns();
+		int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000u) + 1 : 0;
+		int count = left_ms > 0 ? poll(channels, 2, left_ms) : 0;
 
-		if (now >= end + HEAR_NS || poll(channels, 2, most_ms) <= 0)
-			return;
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count <= 0)
+			return false;
 		if (channels[0].revents)
 			on_proxy(task, NULL, 0);
 		if (egress->is_on && channels[1].revents)
 			on_dialer(task, NULL, 0);
 	}
+	return true;
+}
+
+/* It ended by itself, and not of a fault; what has closed its channel ends soon, or is no role. */
+static bool has_ended_well(struct role *role, uint64_t until_ns)
+{
+	struct pollfd end = { .fd = role->pidfd, .events = POLLIN };
+	uint64_t now_ns = clock_monotonic_ns();
+	int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000u) + 1 : 0;
+
+	while (poll(&end, 1, left_ms) < 0 && errno == EINTR)
+		;
+	return end.revents && role_wait(role) == 0;
+}
+
+/*
+ * The proxy hears that nothing more is said to it, tells what is still to be told, and ends; with
+ * it the dialer does. A proxy that does not has left ends of connections out of the record.
+ */
+static void drain(struct task *task)
+{
+	struct egress *egress = &task->egress;
+	uint64_t until_ns = clock_monotonic_ns() + HEAR_NS;
+
+	egress_hold(task, false);
+	egress->is_ending = true;
+	(void)shutdown(egress->proxy.channel, SHUT_WR);
+	if (!hear_out(task, until_ns))
+		fail(task, egress->has_ended[0] ? "bawn-dialer" : "bawn-proxy",
+		     "it did not end with its task");
+	else if (egress->is_on && !has_ended_well(&egress->proxy, until_ns))
+		fail(task, "bawn-proxy", "it ended before it had told all");
 }
 
 void egress_end(struct task *task)
 {
 	struct egress *egress = &task->egress;
 
-	if (egress->is_on && egress->is_begun) {
+	if (egress->is_on && egress->is_begun)
 		drain(task);
-	}
 	egress_tell(task);
 	egress_flood_end(&egress->flood);
 	task_timer_remove(task, &egress->patience);

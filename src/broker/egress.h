@@ -32,7 +32,8 @@ struct egress {
 	bool is_begun; /* the roles run */
 	bool is_ready[2];
 	bool is_held;	   /* frozen with the task */
-	bool is_ending;	   /* what was said is heard, and nothing is looked for any more */
+	bool is_ending;	   /* the roles tell their last, and nothing is looked for any more */
+	bool has_ended[2]; /* proxy, dialer: then */
 	bool has_searched; /* for a program (connector.h): that is enough for one turn */
 	struct role proxy, dialer;
 	int proxy_program, dialer_program; /* O_PATH, from before anything of the task ran */
@@ -65,6 +66,6 @@ void egress_tell(struct task *task);
 
 /*
  * Ends the roles, before anybody waits for all of our children. What ran in the box has been
- * killed; the ends of its connections are waited for, a moment.
+ * killed; the proxy tells the ends of its connections, and the bytes that passed.
  */
 void egress_end(struct task *task);

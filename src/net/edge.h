@@ -20,7 +20,9 @@
  * dialer -> proxy   EGRESS_DIALED    what became of it; one descriptor where it is EGRESS_DONE
  * proxy -> super    EGRESS_FLOW      a connection or request was decided or has ended
  *                   EGRESS_QUESTION  a rule asks a person, or wants to know who connects
- * super -> proxy    EGRESS_REPLY     the answer
+ * super -> proxy    end of file      the task has ended: what is still to be told comes, and then
+ *                                    the proxy's end; nothing is asked any more
+ *                   EGRESS_REPLY     the answer
  *                   EGRESS_LISTENER  a descriptor, and nothing else: one more listener, of another
  *                                    port; only where the kernel has no rules that capture all
  * dialer -> super   EGRESS_TRIED     names and addresses that it really tried: its own word, so

@@ -26,6 +26,14 @@
 /* A connection has two descriptors; what all share: pipes, channels, listeners. */
 #define SHARED_FDS (2 * RELAY_LIMIT_PIPES + PROXY_LIMIT_LISTENERS + 32)
 
+/*
+ * At the end of the task: how long nothing may move of what it sent, and how long all may take. An
+ * upstream that takes its bytes gets them; whoever waits for the task's end does not wait for one
+ * that does not.
+ */
+#define QUIET_NS (100 * MILLISECOND_NS)
+#define ENDING_NS SECOND_NS
+
 /* Of one kind before others have their turn. */
 #define TURN_ACCEPTS 64
 #define TURN_EVENTS 128
@@ -419,6 +427,34 @@ static int take_listener(struct proxy *proxy, struct message *message)
 	return add_listener(proxy, message->fds[0]);
 }
 
+/* What was asked of the supervisor is not answered, or not in time. */
+static void give_up_question(struct connection *connection)
+{
+	if (connection->who == LEAVE_ASKED) {
+		connection->who = LEAVE_NO;
+		connection->known |= EGRESS_FACT_TOOL;
+	}
+	if (connection->may == LEAVE_ASKED)
+		connection->may = LEAVE_NO;
+}
+
+/* The supervisor says nothing more, and listens until we end. */
+static void begin_ending(struct proxy *proxy)
+{
+	if (proxy->is_ending)
+		return;
+	proxy->is_ending = true;
+	proxy->ending_ns = proxy->quiet_ns = proxy->now_ns;
+	for (uint32_t i = 0; i < proxy->limit_connections; i++) {
+		struct connection *connection = &proxy->connections[i];
+
+		if (connection->state == STATE_FREE)
+			continue;
+		give_up_question(connection);
+		connection_ready(proxy, connection);
+	}
+}
+
 /* 0 when all was taken, -EPIPE when the peer has gone, else what it did wrong. */
 static int take_messages(struct proxy *proxy, int fd)
 {
@@ -431,6 +467,10 @@ static int take_messages(struct proxy *proxy, int fd)
 			return 0;
 		if (result == -EINTR)
 			continue;
+		if (result == -EPIPE && fd == ROLE_CHANNEL) {
+			begin_ending(proxy);
+			return 0;
+		}
 		if (result < 0)
 			return result;
 		if (fd == EGRESS_FD_PEER && message.type == EGRESS_DIALED)
@@ -462,12 +502,7 @@ static enum step expire_state(struct proxy *proxy, struct connection *connection
 		connection->outcome = EGRESS_TIMEOUT;
 		break;
 	case DEADLINE_ASK:
-		if (connection->who == LEAVE_ASKED) {
-			connection->who = LEAVE_NO;
-			connection->known |= EGRESS_FACT_TOOL;
-		}
-		if (connection->may == LEAVE_ASKED)
-			connection->may = LEAVE_NO;
+		give_up_question(connection);
 		break;
 	case DEADLINE_PACE:
 		break;
@@ -574,7 +609,7 @@ void proxy_hold(struct proxy *proxy)
 /* The supervisor takes records again: what waited for that goes on. */
 static void unhold(struct proxy *proxy)
 {
-	if (!proxy->is_held)
+	if (!proxy->is_held || !report_untold(proxy))
 		return;
 	proxy->is_held = false;
 	listen_to(proxy, true);
@@ -618,6 +653,9 @@ static int take(struct proxy *proxy, const struct epoll_event *event)
 {
 	switch (event->data.u64) {
 	case WATCH_CHANNEL:
+		/* it has gone, and not only said its last */
+		if (event->events & (EPOLLHUP | EPOLLERR))
+			return -EPIPE;
 		if (event->events & EPOLLOUT)
 			unhold(proxy);
 		return event->events & ~(uint32_t)EPOLLOUT ? take_messages(proxy, ROLE_CHANNEL) : 0;
@@ -655,12 +693,66 @@ static void look_at_clock(struct proxy *proxy)
 	proxy->wall_s = moment.wall_s;
 }
 
+/* --- the end of the task */
+
+/* It may go to an upstream, and has not gone there yet. */
+static bool is_sending(const struct connection *connection)
+{
+	const struct end *client = &connection->client;
+
+	if (connection->state == STATE_FREE || connection->state >= STATE_FLUSH ||
+	    connection->state == STATE_LOOKUP || connection->is_refused)
+		return false;
+	if (!connection->is_opened && !connection_is_dialing(connection))
+		return false;
+	return stream_waiting(&connection->up) > 0 || chunk_length(connection->up.in) > 0 ||
+	       (client->readable && !client->is_done && !client->is_lost);
+}
+
+static bool is_any_sending(const struct proxy *proxy)
+{
+	for (uint32_t i = 0; i < proxy->limit_connections; i++)
+		if (is_sending(&proxy->connections[i]))
+			return true;
+	return false;
+}
+
+/* After a turn with so many events. */
+static bool is_over(struct proxy *proxy, int events)
+{
+	if (proxy->now_ns - proxy->ending_ns >= ENDING_NS)
+		return true;
+	if (events > 0 || proxy->ready) {
+		proxy->quiet_ns = proxy->now_ns;
+		return false;
+	}
+	return proxy->now_ns - proxy->quiet_ns >= QUIET_NS || !is_any_sending(proxy);
+}
+
+/* The next look: at once, until a turn has shown that nothing happens. */
+static int ending_ms(const struct proxy *proxy)
+{
+	return proxy->quiet_ns == proxy->now_ns ? 0 : (int)(QUIET_NS / MILLISECOND_NS / 10);
+}
+
+/* What it has to say it says now, however long the supervisor takes to hear it. */
+static int say_last(struct proxy *proxy)
+{
+	int flags = fcntl(ROLE_CHANNEL, F_GETFL);
+
+	if (flags < 0 || fcntl(ROLE_CHANNEL, F_SETFL, flags & ~O_NONBLOCK) < 0)
+		return -errno;
+	report_last(proxy);
+	return 0;
+}
+
 static int loop(struct proxy *proxy)
 {
 	struct epoll_event events[TURN_EVENTS];
 
 	for (;;) {
-		int count = epoll_wait(proxy->epoll_fd, events, TURN_EVENTS, timeout_ms(proxy));
+		int count = epoll_wait(proxy->epoll_fd, events, TURN_EVENTS,
+				       proxy->is_ending ? ending_ms(proxy) : timeout_ms(proxy));
 
 		if (count < 0 && errno != EINTR)
 			return -errno;
@@ -676,6 +768,10 @@ static int loop(struct proxy *proxy)
 			unhold(proxy);
 		expire_all(proxy);
 		go_on(proxy);
+		if (proxy->is_over_full)
+			return -ENOBUFS;
+		if (proxy->is_ending && is_over(proxy, count))
+			return say_last(proxy);
 		report_repeated(proxy);
 		rest(proxy);
 	}
@@ -722,7 +818,9 @@ static int make_room(struct proxy *proxy)
 	proxy->usage = room(proxy->policy.rule_count + 1, sizeof(*proxy->usage));
 	proxy->http = room(EGRESS_LIMIT_CONNECTIONS, sizeof(*proxy->http));
 	proxy->names = room(1, sizeof(*proxy->names));
-	if (!proxy->connections || !proxy->free || !proxy->usage || !proxy->http || !proxy->names)
+	proxy->untold = room(PROXY_LIMIT_UNTOLD, sizeof(*proxy->untold));
+	if (!proxy->connections || !proxy->free || !proxy->usage || !proxy->http || !proxy->names ||
+	    !proxy->untold)
 		return -ENOMEM;
 	if (getrandom(&proxy->names->key, sizeof(proxy->names->key), 0) < 0)
 		return -errno;

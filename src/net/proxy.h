@@ -16,7 +16,9 @@
 #include <stddef.h>
 
 /*
- * Runs until the supervisor or the dialer closes its channel: 0. Descriptors as in net/edge.h;
+ * Runs until the dialer closes its channel, or the supervisor says no more on its own, which is the
+ * end of the task: then what the task sent is given on as far as that goes at once, and each
+ * connection that is open is told as ended, with its bytes: 0. Descriptors as in net/edge.h;
  * `config` are the bytes of the sealed memfd, which stay where they are. Negative errno: it could
  * not begin, or a peer broke the protocol (-EBADMSG).
  */

@@ -166,6 +166,12 @@ struct repeated {
 /* Kinds of refusals of the last second that are remembered, so that a flood is one record. */
 #define PROXY_LIMIT_KINDS 32u
 
+/*
+ * Records that wait for the supervisor: while one does nothing new begins, so that each connection
+ * leaves two at the most (of a request, and of the next one that is refused).
+ */
+#define PROXY_LIMIT_UNTOLD (2 * EGRESS_LIMIT_CONNECTIONS + 256)
+
 /* One for each port of the rules at the most, and the door. */
 #define PROXY_LIMIT_LISTENERS 72u
 
@@ -182,7 +188,8 @@ struct proxy {
 	struct connection *ready; /* goes on in the next turn */
 	struct repeated repeated[PROXY_LIMIT_KINDS];
 	uint64_t refused_accepts; /* since the last record of it */
-	uint64_t lost_ends;	  /* CLOSED that the supervisor did not take */
+	struct egress_flow *untold; /* what the supervisor did not take yet, in its order */
+	uint32_t untold_first, untold_end;
 	uint64_t held_ns;	  /* since when the supervisor takes no records */
 	uint64_t told_ns;	  /* when floods were last told */
 	uint64_t rested_ns;	  /* when memory was last given back */
@@ -194,6 +201,9 @@ struct proxy {
 	int epoll_fd, spare_fd;
 	bool is_peer_full;	 /* the dialer does not take dials: they are queued */
 	bool is_held;		 /* the supervisor does not take records: nothing new begins */
+	bool is_over_full;	 /* more records wait than there can be: a fault of ours */
+	bool is_ending;		 /* the task is over: what it sent is given on, and all is told */
+	uint64_t ending_ns, quiet_ns; /* since when; and since when nothing happens any more */
 	struct http_state *http; /* one for each connection, by its index */
 };
 
@@ -218,7 +228,7 @@ void connection_reset(struct proxy *proxy, struct connection *connection);
 void connection_ready(struct proxy *proxy, struct connection *connection);
 /* Forgets the upstream, and what was on its way there or from there. */
 void connection_drop_upstream(struct proxy *proxy, struct connection *connection);
-/* The supervisor takes nothing now: nothing new is accepted until it does. */
+/* The supervisor takes nothing now: nothing new is accepted until it has taken what waits. */
 void proxy_hold(struct proxy *proxy);
 /* Watches an end of the connection; negative errno. */
 int connection_watch(struct proxy *proxy, struct connection *connection, struct end *end);
@@ -295,7 +305,10 @@ enum step refuse_dial(struct proxy *proxy, struct connection *connection);
 
 /* --- proxy_report.c: what the supervisor and the dialer are told */
 
-/* False where the supervisor takes nothing now; proxy->is_held is set then. */
+/*
+ * What has begun: false where the supervisor takes nothing now, and proxy->is_held is set then. All
+ * other records wait in that case.
+ */
 bool report_opened(struct proxy *proxy, struct connection *connection);
 void report_closed(struct proxy *proxy, struct connection *connection, unsigned status,
 		   const char *method, const char *path);
@@ -307,8 +320,12 @@ void report_lookup(struct proxy *proxy, const struct host *host, const struct eg
 		   const struct address *peer, uint16_t peer_port);
 /* Whether something is held back that report_repeated() will tell. */
 bool report_is_due(const struct proxy *proxy);
-/* What was held back of floods; called now and then, and at the end. */
+/* What was held back of floods; called now and then. */
 void report_repeated(struct proxy *proxy);
+/* What waits for the supervisor; false: it does not take all of it now. */
+bool report_untold(struct proxy *proxy);
+/* All that is open ends, and nothing is held back any more; the channel has to be a blocking one. */
+void report_last(struct proxy *proxy);
 /* Sends a question; false: it could not be. */
 bool report_question(struct proxy *proxy, struct connection *connection,
 		     enum egress_question_kind kind, const char *method, const char *path);

@@ -195,6 +195,9 @@ enum step step_lookup(struct proxy *proxy, struct connection *connection)
 		struct chunk *in;
 		size_t frame;
 
+		/* a name may be a record */
+		if (proxy->is_held)
+			return STEP_WAIT;
 		switch (relay_flush(&proxy->relay, &connection->down)) {
 		case RELAY_RAN:
 			break;

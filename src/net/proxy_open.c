@@ -217,6 +217,9 @@ static enum judgement ask(struct proxy *proxy, struct connection *connection,
 			  enum egress_question_kind kind, enum leave *leave, const char *method,
 			  const char *path)
 {
+	/* who could answer has no ear for it any more */
+	if (proxy->is_ending)
+		return deny(connection, "nobody can be asked: its task has ended");
 	if (!report_question(proxy, connection, kind, method, path))
 		return proxy->is_held ? JUDGE_WAIT : deny(connection, "nobody can be asked");
 	*leave = LEAVE_ASKED;

@@ -5,8 +5,12 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define SECOND_NS UINT64_C(1000000000)
+
+/* From so many on the pages that they waited in are given back. */
+#define WARM_UNTOLD 64u
 
 static bool send_record(struct proxy *proxy, uint32_t type, const void *bytes, size_t length)
 {
@@ -15,6 +19,36 @@ static bool send_record(struct proxy *proxy, uint32_t type, const void *bytes, s
 	if (result == -EAGAIN || result == -ENOBUFS || result == -ENOMEM)
 		proxy_hold(proxy);
 	return result >= 0;
+}
+
+/* A record that is never lost: it is told now, or behind all others as soon as there is room. */
+static void tell(struct proxy *proxy, const struct egress_flow *flow)
+{
+	if (!proxy->is_held && send_record(proxy, EGRESS_FLOW, flow, sizeof(*flow)))
+		return;
+	/* nobody is there any more: our end is near */
+	if (!proxy->is_held)
+		return;
+	if (proxy->untold_end < PROXY_LIMIT_UNTOLD)
+		proxy->untold[proxy->untold_end++] = *flow;
+	else
+		proxy->is_over_full = true;
+}
+
+bool report_untold(struct proxy *proxy)
+{
+	while (proxy->untold_first < proxy->untold_end) {
+		const struct egress_flow *flow = &proxy->untold[proxy->untold_first];
+
+		if (!send_record(proxy, EGRESS_FLOW, flow, sizeof(*flow)))
+			return false;
+		proxy->untold_first++;
+	}
+	if (proxy->untold_end >= WARM_UNTOLD)
+		(void)madvise(proxy->untold, proxy->untold_end * sizeof(*proxy->untold),
+			      MADV_DONTNEED);
+	proxy->untold_first = proxy->untold_end = 0;
+	return true;
 }
 
 static uint32_t rule_number(const struct proxy *proxy, const struct egress_answer *answer)
@@ -66,7 +100,7 @@ bool report_opened(struct proxy *proxy, struct connection *connection)
 	return !proxy->is_held && send_record(proxy, EGRESS_FLOW, &flow, sizeof(flow));
 }
 
-/* The end of what is on record as begun: where it cannot be told now, it is counted. */
+/* The end of what is on record as begun. */
 void report_closed(struct proxy *proxy, struct connection *connection, unsigned status,
 		   const char *method, const char *path)
 {
@@ -75,8 +109,7 @@ void report_closed(struct proxy *proxy, struct connection *connection, unsigned 
 	flow.status = (uint16_t)status;
 	connection->told_up = connection->up.passed;
 	connection->told_down = connection->down.passed;
-	if (!send_record(proxy, EGRESS_FLOW, &flow, sizeof(flow)))
-		proxy->lost_ends++;
+	tell(proxy, &flow);
 }
 
 static bool is_alike(const struct egress_flow *a, const struct egress_flow *b)
@@ -106,12 +139,10 @@ static void tell_stopped(struct proxy *proxy, const struct egress_flow *flow)
 	}
 	if (place->count > 0) {
 		place->flow.repeated = place->count;
-		(void)send_record(proxy, EGRESS_FLOW, &place->flow, sizeof(place->flow));
+		tell(proxy, &place->flow);
 	}
 	*place = (struct repeated){ .first_ns = proxy->now_ns, .flow = *flow };
-	/* one that cannot be told now is one that is told later */
-	if (!send_record(proxy, EGRESS_FLOW, flow, sizeof(*flow)))
-		place->count = 1;
+	tell(proxy, flow);
 }
 
 void report_stopped(struct proxy *proxy, struct connection *connection, const char *method,
@@ -146,7 +177,7 @@ void report_lookup(struct proxy *proxy, const struct host *host, const struct eg
 
 bool report_is_due(const struct proxy *proxy)
 {
-	if (proxy->refused_accepts > 0 || proxy->lost_ends > 0)
+	if (proxy->refused_accepts > 0)
 		return true;
 	for (size_t i = 0; i < PROXY_LIMIT_KINDS; i++)
 		if (proxy->repeated[i].first_ns != 0)
@@ -154,17 +185,35 @@ bool report_is_due(const struct proxy *proxy)
 	return false;
 }
 
-static void tell_count(struct proxy *proxy, uint64_t *count, enum egress_verdict verdict,
-		       const char *reason)
+static void tell_refused_accepts(struct proxy *proxy)
 {
 	struct egress_flow flow = { .phase = EGRESS_STOPPED,
-				    .verdict = verdict,
+				    .verdict = EGRESS_DENY,
 				    .rule = EGRESS_NO_RULE,
-				    .repeated = *count > 1 ? *count : 0 };
+				    .repeated = proxy->refused_accepts > 1 ? proxy->refused_accepts :
+									     0 };
 
-	egress_text(flow.reason, sizeof(flow.reason), reason);
-	if (send_record(proxy, EGRESS_FLOW, &flow, sizeof(flow)))
-		*count = 0;
+	if (proxy->refused_accepts == 0)
+		return;
+	egress_text(flow.reason, sizeof(flow.reason), "too many connections at once");
+	tell(proxy, &flow);
+	proxy->refused_accepts = 0;
+}
+
+/* Of those that are so old. */
+static void tell_repeated(struct proxy *proxy, uint64_t age_ns)
+{
+	for (size_t i = 0; i < PROXY_LIMIT_KINDS; i++) {
+		struct repeated *repeated = &proxy->repeated[i];
+
+		if (repeated->first_ns == 0 || proxy->now_ns - repeated->first_ns < age_ns)
+			continue;
+		repeated->flow.repeated = repeated->count;
+		if (repeated->count > 0)
+			tell(proxy, &repeated->flow);
+		repeated->first_ns = repeated->count = 0;
+	}
+	tell_refused_accepts(proxy);
 }
 
 void report_repeated(struct proxy *proxy)
@@ -172,23 +221,42 @@ void report_repeated(struct proxy *proxy)
 	if (proxy->is_held || proxy->now_ns - proxy->told_ns < SECOND_NS)
 		return;
 	proxy->told_ns = proxy->now_ns;
-	for (size_t i = 0; i < PROXY_LIMIT_KINDS; i++) {
-		struct repeated *repeated = &proxy->repeated[i];
+	tell_repeated(proxy, SECOND_NS);
+}
 
-		if (repeated->first_ns == 0 || proxy->now_ns - repeated->first_ns < SECOND_NS)
-			continue;
-		repeated->flow.repeated = repeated->count;
-		if (repeated->count > 0 &&
-		    !send_record(proxy, EGRESS_FLOW, &repeated->flow, sizeof(repeated->flow)))
-			return;
-		repeated->first_ns = repeated->count = 0;
-	}
-	if (proxy->refused_accepts > 0)
-		tell_count(proxy, &proxy->refused_accepts, EGRESS_DENY,
-			   "too many connections at once");
-	if (proxy->lost_ends > 0)
-		tell_count(proxy, &proxy->lost_ends, EGRESS_ALLOW,
-			   "ends of connections that could not be told");
+/* Something was asked for that is not on record yet. */
+static bool is_undecided(const struct connection *connection)
+{
+	return connection->state == STATE_SNIFF ||
+	       (connection->state == STATE_DOOR && connection->is_named) ||
+	       (connection->state == STATE_HTTP && chunk_length(connection->up.in) > 0);
+}
+
+static void end_with_task(struct proxy *proxy, struct connection *connection)
+{
+	const struct http_state *http = http_of(proxy, connection);
+	bool is_http = connection->state == STATE_HTTP;
+
+	/* what became of it is told already */
+	if (connection->state == STATE_FLUSH || connection->state == STATE_DRAIN)
+		return;
+	if (!connection->is_refused)
+		connection->reason = "its task has ended";
+	if (connection->is_opened)
+		report_closed(proxy, connection, is_http ? http->status : 0,
+			      is_http ? http->method : NULL, is_http ? http->path : NULL);
+	else if (is_undecided(connection))
+		report_stopped(proxy, connection, NULL, NULL);
+}
+
+void report_last(struct proxy *proxy)
+{
+	(void)report_untold(proxy);
+	proxy->is_held = false;
+	for (uint32_t i = 0; i < proxy->limit_connections; i++)
+		if (proxy->connections[i].state != STATE_FREE)
+			end_with_task(proxy, &proxy->connections[i]);
+	tell_repeated(proxy, 0);
 }
 
 bool report_question(struct proxy *proxy, struct connection *connection,

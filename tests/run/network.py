@@ -4,6 +4,7 @@
 is local there, as in a box, and what comes for one of the world is handed to the proxy's listener.
 Nothing leaves the machine.
 """
+import contextlib
 import ctypes
 import functools
 import os
@@ -194,7 +195,8 @@ class Proxy:
     def __init__(self, *rules, dial=None, who=None, may=None, answer=True, limits=None):
         self.flows, self.dials, self.questions, self.cancels = [], [], [], []
         self.dial_with, self.who, self.may, self.answer = dial, who, may, answer
-        self.is_ready = False
+        self.is_ready, self.ears = False, threading.Event()
+        self.ears.set()
         order = subprocess.run([LAB, *rules], stdout=subprocess.PIPE, check=True, timeout=10).stdout
         pair = functools.partial(socket.socketpair, socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.channel, channel = pair()
@@ -224,14 +226,17 @@ class Proxy:
         assert self.is_ready, f"the proxy ended with {self.process.returncode}"
 
     def serve(self):
-        while True:
-            for end in select.select([self.channel, self.peer], [], [])[0]:
+        ends = [self.channel, self.peer]
+        while ends:
+            for end in select.select(ends, [], [])[0]:
+                self.ears.wait()
                 try:
                     bytes_, _, flags, _ = end.recvmsg(ROOM)
                 except OSError:
                     return
                 if not bytes_:
-                    return
+                    ends.remove(end)
+                    continue
                 assert not flags & socket.MSG_TRUNC
                 kind, length = struct.unpack_from("II", bytes_)
                 assert length == len(bytes_) - 8
@@ -280,6 +285,21 @@ class Proxy:
     def stopped(self, host=None):
         return [f for f in self.flows if f.phase == STOPPED and
                 (host is None or f.host.decode() == host)]
+
+    @contextlib.contextmanager
+    def deaf(self):
+        """Nothing that it says is heard meanwhile, but for one word more."""
+        self.ears.clear()
+        try:
+            yield
+        finally:
+            self.ears.set()
+
+    def finish(self):
+        """The end of the task: what it still had to say has been heard then."""
+        self.channel.shutdown(socket.SHUT_WR)
+        self.thread.join(10)
+        return self.process.wait(timeout=10)
 
     def close(self):
         self.channel.shutdown(socket.SHUT_RDWR)

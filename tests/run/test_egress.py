@@ -314,6 +314,39 @@ def test_what_was_sent_is_told_however_it_ends(host, place):
     assert told == mine["allow"]["bytes_up"], flows
 
 
+# An upload whose answer has no end, so that the connection has none but the task's.
+LEFT_OPEN = """
+import os, socket, time
+end = socket.create_connection(("pub.example", 80))
+end.sendall(b"POST /events HTTP/1.1\\r\\nHost: pub.example\\r\\nContent-Length: 3000000\\r\\n\\r\\n" +
+            bytes(3000000))
+time.sleep(0.5)
+for _ in range(20):
+    try:
+        socket.create_connection(("93.184.216.99", 80)).recv(1)
+    except OSError:
+        pass
+os._exit(0)
+"""
+
+
+def test_what_is_open_at_the_end_is_told(host, place):
+    """Its bytes are in the record and in the result, and each refusal of the last moment counts."""
+    (place.work / "left.py").write_text(LEFT_OPEN)
+    ran = run(host, place, ["pub.example:80"], DIRECT + "exec python3 left.py", "--json")
+    assert ran.status == 0, ran
+    rows = {(row["host"], row["verdict"]): row
+            for row in json.loads(ran.out.splitlines()[-1])["network"]["targets"]}
+    mine = rows["pub.example", "allow"]
+    assert mine["count"] == 1 and mine["bytes_up"] > 3000000, rows
+    assert rows["93.184.216.99", "deny"]["count"] == 20, rows
+    chain, = chains(place).values()
+    flows = [one["body"] for one in chain if one["type"] == "net.flow"]
+    assert [(flow["phase"], flow["bytes_up"]) for flow in flows if flow["host"] == "pub.example"] \
+        == [("opened", 0), ("closed", mine["bytes_up"])], flows
+    assert sum(flow["repeated"] or 1 for flow in flows if flow["host"] == "93.184.216.99") == 20
+
+
 def test_a_kernel_without_rules(host, place, tmp_path):
     """Listeners on the ports that rules name take the place of the rules, and that is said."""
     deny = tmp_path / "deny"

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -75,6 +76,16 @@ def test_lie_ends_the_network(place, lying, port, role):
     assert alarms[0]["role"] == role or (port in (1003, 1004, 1013) and alarms[0]["role"] in ROLES)
     assert not (set(ROLES) & running()), "a role was left, or started again"
     place.assert_nothing_left()
+
+
+def test_a_proxy_that_does_not_end_is_on_record(place, lying):
+    """What it did not tell of its connections is missing, and that is said; nobody waits long."""
+    began = time.monotonic()
+    ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/1016; sleep 0.5; exit 3")
+    assert ran.returncode == 3 and time.monotonic() - began < 15, ran
+    alarm, = [record["body"] for record in chain_of(place) if record["type"] == "net.alarm"]
+    assert (alarm["role"], alarm["what"]) == ("bawn-proxy", "it did not end with its task")
+    assert not (set(ROLES) & running())
 
 
 def running():

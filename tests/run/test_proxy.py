@@ -885,6 +885,153 @@ def test_descriptors_run_out():
         until(works)
 
 
+# ---- the end of the task
+
+def silent(end):
+    """Takes all that comes, and neither answers nor closes."""
+    while end.recv(65536):
+        pass
+    threading.Event().wait(60)
+
+
+@in_network
+def test_the_end_of_the_task_is_told():
+    """Of a tunnel, of requests with and without an answer, and of what was not decided."""
+    def server(end):
+        waiting = b""
+        while b"\r\n\r\n" not in waiting:
+            waiting += end.recv(65536)
+        if b"/half" in waiting:
+            end.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + bytes(100))
+        silent(end)
+
+    def origin(host, port):
+        return Origin(silent if host == "tunnel.example" else server)(host, port)
+
+    with Proxy("allow,tunnel.example,port=9000,protocol=tcp", "allow,good.example,port=80",
+               "ask,asked.example,port=80", dial=origin) as proxy:
+        tunnel = dial_name("tunnel.example", 9000)
+        tunnel.sendall(bytes(3_000_000))
+        tunnel.close()
+        half, none, idle, part, asked = [dial_name(name + ".example", 80)
+                                         for name in ["good"] * 4 + ["asked"]]
+        half.sendall(REQUEST.replace(b"/ ", b"/half "))
+        assert b" 200 " in half.recv(4096)
+        none.sendall(REQUEST.replace(b"/ ", b"/none "))
+        part.sendall(b"GET /part HTTP/1.1\r\n")
+        asked.sendall(REQUEST.replace(b"good", b"asked"))
+        until(lambda: proxy.questions and
+              len([f for f in proxy.flows if f.phase == OPENED]) == 3)
+        began = time.monotonic()
+        assert proxy.finish() == 0
+        assert time.monotonic() - began < 3
+        closed = {(f.host, f.path): f for f in proxy.flows if f.phase == CLOSED}
+        assert len(closed) == 3, proxy.flows
+        assert closed[b"tunnel.example", b""].bytes_up == 3_000_000
+        assert closed[b"good.example", b"/half"].status == 200
+        assert closed[b"good.example", b"/half"].bytes_down >= 100
+        assert closed[b"good.example", b"/none"].bytes_up > 0
+        assert {f.reason for f in closed.values()} == {b"its task has ended"}
+        assert [f.verdict for f in proxy.stopped("asked.example")] == [DENY]
+        assert {f.verdict for f in proxy.stopped("good.example")} == {ALLOW}
+        idle.close()
+
+
+@in_network
+def test_what_is_on_its_way_at_the_end_arrives():
+    got = []
+
+    def slow(end):
+        time.sleep(0.3)
+        while True:
+            piece = end.recv(65536)
+            if not piece:
+                return
+            got.append(len(piece))
+
+    with Proxy("allow,good.example,port=9000,protocol=tcp", dial=Origin(slow)) as proxy:
+        end = dial_name("good.example", 9000)
+        end.sendall(bytes(500_000))
+        until(lambda: [f for f in proxy.flows if f.phase == OPENED])
+        end.close()
+        time.sleep(0.25)
+        assert proxy.finish() == 0
+        until(lambda: sum(got) == 500_000)
+        assert [f.bytes_up for f in proxy.flows if f.phase == CLOSED] == [500_000]
+
+
+@in_network
+def test_an_upstream_that_takes_nothing_does_not_hold_the_end():
+    stuck = threading.Event()
+    with Proxy("allow,good.example,port=9000,protocol=tcp",
+               dial=Origin(lambda end: stuck.wait(60))) as proxy:
+        end = dial_name("good.example", 9000)
+        end.settimeout(1)
+        with pytest.raises(TimeoutError):
+            end.sendall(bytes(20_000_000))
+        end.close()
+        began = time.monotonic()
+        assert proxy.finish() == 0
+        assert time.monotonic() - began < 1
+        closed, = [f for f in proxy.flows if f.phase == CLOSED]
+        assert 0 < closed.bytes_up < 20_000_000
+        stuck.set()
+
+
+@in_network
+def test_refusals_of_the_last_moment_are_told():
+    """Those of one kind, and those beyond the limit of connections."""
+    with Proxy("allow,good.example", limits=(640, 640)) as proxy:
+        address = (look_up("good.example")[0][0], 80)
+        for _ in range(100):
+            reset_of(("9.9.9.9", 443))
+        ends, refused = [], 0
+        for _ in range(400):
+            try:
+                end = socket.create_connection(address, timeout=10)
+                end.setblocking(False)
+                ends.append(end)
+            except ConnectionResetError:
+                refused += 1
+        for end in ends:
+            try:
+                end.recv(1)
+            except BlockingIOError:
+                pass
+            except ConnectionResetError:
+                refused += 1
+        assert proxy.finish() == 0
+        told = {host: sum(f.repeated or 1 for f in proxy.stopped(host))
+                for host in ("9.9.9.9", "", "good.example")}
+        assert told["9.9.9.9"] == 100, proxy.flows
+        assert told[""] >= refused > 0, proxy.flows
+        assert told[""] + told["good.example"] == 400, proxy.flows
+
+
+@in_network
+def test_no_end_is_lost_where_nobody_listens():
+    """The supervisor takes nothing for a while: each end is told later, with its bytes."""
+    count = 300
+    with Proxy("allow,good.example,port=9000,protocol=tcp", dial=Origin(silent)) as proxy:
+        ends = []
+        for _ in range(count):
+            ends.append(dial_name("good.example", 9000))
+            ends[-1].sendall(bytes(1000))
+        until(lambda: len([f for f in proxy.flows if f.phase == OPENED]) == count)
+        with proxy.deaf():
+            for end in ends:
+                leave(end, True)
+            with socket.create_connection(("9.9.9.9", 443), timeout=10) as last:
+                last.settimeout(1)
+                with pytest.raises(TimeoutError):
+                    last.recv(1)  # nothing new is begun meanwhile
+        until(lambda: len([f for f in proxy.flows if f.phase == CLOSED]) == count)
+        assert {f.bytes_up for f in proxy.flows if f.phase == CLOSED} == {1000}
+        assert {f.host for f in proxy.flows if f.phase == CLOSED} == {b"good.example"}
+        assert until(lambda: proxy.stopped("9.9.9.9"))
+        assert proxy.finish() == 0
+
+
 @in_network
 def test_it_ends_with_its_peers():
     for name in ("channel", "peer"):

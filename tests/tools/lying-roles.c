@@ -11,6 +11,7 @@
  *   1006  an enumerator out of range        1012  the dialer dials what no rule allows
  *   1013  the dialer ends                   1014  who connects: the answer goes to the client
  *   1015  a flood of refusals, behind it connections and dials that were allowed
+ *   1016  does not end with its task
  *   else  a denial, and the connection is reset
  */
 #include "ipc/message.h"
@@ -163,6 +164,9 @@ static void lie(uint16_t port, int fd, struct egress_question_message *question)
 	case 1015:
 		flood_of_both(port);
 		break;
+	case 1016:
+		for (;;)
+			(void)pause();
 	default:
 		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
 		break;
@@ -174,7 +178,7 @@ static void be_proxy(void)
 	for (;;) {
 		struct egress_question_message question = { .id = 7, .rule = EGRESS_NO_RULE };
 		struct pollfd wait[] = { { .fd = EGRESS_FD_TCP, .events = POLLIN },
-					 { .fd = ROLE_CHANNEL, .events = 0 } };
+					 { .fd = ROLE_CHANNEL, .events = POLLRDHUP } };
 		struct sockaddr_in6 there = { 0 }, here = { 0 };
 		socklen_t length = sizeof(there);
 		const struct linger reset = { .l_onoff = 1 };
