@@ -20,8 +20,8 @@
 /* Both are in their jails some milliseconds after their start; much later where memory is short. */
 #define READY_NS (10ull * 1000 * 1000 * 1000)
 /*
- * For all that the proxy has to tell when the task ends: it gives itself a second for bytes that are
- * still on their way (net/proxy.c). The rest is patience with a machine that is short of memory.
+ * For all that the proxy has to tell when the task ends: it gives itself a second for bytes that
+ * are still on their way (net/proxy.c). The rest is patience, where memory is short.
  */
 #define HEAR_NS (5ull * 1000 * 1000 * 1000)
 /* Messages of a role before others have their turn. */

@@ -47,7 +47,7 @@ static bool is_alike(const struct egress_row *a, const struct egress_row *b)
 	       a->door == b->door && a->verdict == b->verdict && a->outcome == b->outcome &&
 	       a->protocol == b->protocol && a->rule == b->rule && a->job == b->job &&
 	       memcmp(&a->address, &b->address, sizeof(a->address)) == 0 &&
-	       strcmp(a->host, b->host) == 0;
+	       strcmp(a->host, b->host) == 0 && strcmp(a->reason, b->reason) == 0;
 }
 
 static uint64_t greater(uint64_t a, uint64_t b)

@@ -4,13 +4,14 @@
  *
  * Each kind has room of its own: so many records at once, and so many a second. What was refused
  * beyond it is counted. What was allowed, dialled or asked for is never lost: beyond its room it is
- * added up by name, port, rule, address and outcome, to be told with exact counts some moments
+ * added up by name, port, rule, address, outcome and reason, to be told with exact counts some moments
  * later (EGRESS_FLOOD_NS); where there are more different ones than rows, each is told after all.
  *
  * Pure but for the memory of the rows, which is taken at the first flood.
  */
 #pragma once
 
+#include "net/edge.h"
 #include "policy/address.h"
 #include "policy/host.h"
 
@@ -38,6 +39,7 @@ struct egress_room {
 /* The first part tells rows apart. */
 struct egress_row {
 	char host[HOST_NAME_BYTES];
+	char reason[EGRESS_REASON_BYTES];
 	struct address address; /* connected to, or tried last */
 	uint16_t port;
 	uint8_t told; /* enum egress_told */

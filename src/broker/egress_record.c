@@ -266,6 +266,7 @@ static bool is_flow_put_off(struct egress *egress, const struct job *job,
 				  .longest_ns = flow->duration_ns };
 
 	egress_text(row.host, sizeof(row.host), flow->host);
+	egress_text(row.reason, sizeof(row.reason), flow->reason);
 	return is_put_off(egress, &row);
 }
 
@@ -557,6 +558,7 @@ static void tell_flows(struct task *task, const struct egress_row *row, const st
 	struct rule_ref rule = rule_of(task, row->rule, host, row->port);
 
 	egress_text(flow.host, sizeof(flow.host), row->host);
+	egress_text(flow.reason, sizeof(flow.reason), row->reason);
 	record_flow(task, job_numbered(task, row->job), &flow, &rule, target);
 }
 

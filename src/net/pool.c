@@ -39,6 +39,11 @@ struct chunk *pool_take(struct pool *pool)
 	return chunk;
 }
 
+uint32_t pool_left(const struct pool *pool)
+{
+	return pool->free_count + POOL_LIMIT_CHUNKS - pool->unused;
+}
+
 /* The whole pages of it; what it shares with its neighbours stays. */
 static void cool(struct chunk *chunk)
 {
@@ -53,6 +58,7 @@ void pool_give(struct pool *pool, struct chunk **chunk)
 	if (*chunk == NULL)
 		return;
 	pool->free[pool->free_count++] = (uint16_t)(*chunk - pool->chunks);
+	pool->is_given = true;
 	*chunk = NULL;
 }
 

@@ -5,8 +5,8 @@
  * so that a page that was never used stays one that does not exist. Those that are given back keep
  * their pages as long as they are taken again soon, since a page costs more than a request; what a
  * burst leaves is given to the kernel by pool_rest(), but for a few.
- * No allocation happens afterwards: when all are in use,
- * pool_take() gives NULL, and whoever wanted one ends its connection.
+ * No allocation happens afterwards: when all are in use, pool_take() gives NULL, and whoever wanted
+ * one waits until one is given back. Connections that are not open yet cannot take the last ones.
  */
 #pragma once
 
@@ -19,6 +19,9 @@
 /* Chunks at once: 72 MiB at the worst, where each is full. */
 #define POOL_LIMIT_CHUNKS 1024u
 
+/* Of those, what only connections that are open can have. */
+#define POOL_LIMIT_RESERVED 256u
+
 struct chunk {
 	uint32_t start, end; /* what is in it */
 	unsigned char bytes[CHUNK_BYTES - 8];
@@ -30,12 +33,16 @@ struct pool {
 	uint32_t free_count, unused; /* unused: the first index that was never taken */
 	uint32_t cold;		     /* of the free ones, from the bottom: those without pages */
 	uint32_t least; /* free ones since the last rest: what lies below was not needed */
+	bool is_given;	/* one was given back; whoever waits for that sets it to false */
 };
 
 /* -ENOMEM. The mapping is the process's for its life. */
 int pool_make(struct pool *pool);
 
 struct chunk *pool_take(struct pool *pool);
+
+/* How many there are to take. */
+uint32_t pool_left(const struct pool *pool);
 
 /* Accepts NULL; sets *chunk to NULL. */
 void pool_give(struct pool *pool, struct chunk **chunk);

@@ -94,6 +94,7 @@ static struct connection *connection_new(struct proxy *proxy)
 		.down = STREAM_NONE,
 		.started_ns = proxy->now_ns,
 	};
+	connection->up.is_modest = true;
 	connection->up.from = connection->down.to = &connection->client;
 	connection->up.to = connection->down.from = &connection->upstream;
 	return connection;
@@ -113,6 +114,7 @@ static void unlink_deadline(struct proxy *proxy, struct connection *connection)
 		connection->next->previous = connection->previous;
 	else
 		list->last = connection->previous;
+	list->count--;
 	connection->previous = connection->next = NULL;
 	connection->deadline = DEADLINE_NONE;
 }
@@ -132,6 +134,7 @@ void connection_wait(struct proxy *proxy, struct connection *connection, enum de
 	else
 		list->first = connection;
 	list->last = connection;
+	list->count++;
 }
 
 static void forget_dial(struct connection *connection)
@@ -185,6 +188,12 @@ void connection_ready(struct proxy *proxy, struct connection *connection)
 	proxy->ready = connection;
 }
 
+enum step connection_starve(struct proxy *proxy, struct connection *connection)
+{
+	connection->is_starved = proxy->is_starved = true;
+	return STEP_WAIT;
+}
+
 int connection_watch(struct proxy *proxy, struct connection *connection, struct end *end)
 {
 	struct epoll_event event = {
@@ -207,6 +216,7 @@ static void connection_step(struct proxy *proxy, struct connection *connection)
 		[STATE_DRAIN] = step_drain,
 	};
 
+	connection->is_starved = false;
 	for (;;) {
 		switch (steps[connection->state](proxy, connection)) {
 		case STEP_NEXT:
@@ -489,6 +499,13 @@ static int take_messages(struct proxy *proxy, int fd)
 
 /* --- time */
 
+static enum step refuse_head(struct proxy *proxy, struct connection *connection, unsigned status,
+			     const char *reason)
+{
+	return connection->state == STATE_HTTP ? refuse_http(proxy, connection, status, reason) :
+						 refuse_reset(proxy, connection, reason);
+}
+
 static enum step expire_state(struct proxy *proxy, struct connection *connection,
 			      enum deadline deadline)
 {
@@ -508,9 +525,10 @@ static enum step expire_state(struct proxy *proxy, struct connection *connection
 		break;
 	case DEADLINE_FIRST:
 	case DEADLINE_HEAD:
-		return connection->state == STATE_HTTP ?
-			       refuse_http(proxy, connection, 408, "nothing came in time") :
-			       refuse_reset(proxy, connection, "nothing came in time");
+		return connection->is_starved ?
+			       refuse_head(proxy, connection, 503,
+					   "there was no memory for it in time") :
+			       refuse_head(proxy, connection, 408, "nothing came in time");
 	case DEADLINE_ANSWER:
 	case DEADLINE_LEFT:
 		return refuse_http(proxy, connection, 504, "the server did not answer in time");
@@ -544,6 +562,33 @@ static void expire_all(struct proxy *proxy)
 		while (list->first && list->first->deadline_ns <= proxy->now_ns)
 			expire(proxy, list->first);
 	}
+}
+
+/* Whoever begins to say something and does not go on must not keep others from it. */
+static void trim_heads(struct proxy *proxy)
+{
+	const struct deadline_list *heads = &proxy->deadlines[DEADLINE_HEAD];
+
+	while (heads->count > PROXY_LIMIT_HEADS) {
+		struct connection *oldest = heads->first;
+
+		unlink_deadline(proxy, oldest);
+		if (refuse_head(proxy, oldest, 503,
+				"too many requests are unfinished at once, and it is the oldest") ==
+		    STEP_NEXT)
+			connection_step(proxy, oldest);
+	}
+}
+
+/* Memory was given back: whoever waits for it tries again. */
+static void feed_starved(struct proxy *proxy)
+{
+	if (!proxy->is_starved || !proxy->relay.pool.is_given)
+		return;
+	proxy->is_starved = proxy->relay.pool.is_given = false;
+	for (uint32_t i = 0; i < proxy->limit_connections; i++)
+		if (proxy->connections[i].state != STATE_FREE && proxy->connections[i].is_starved)
+			connection_ready(proxy, &proxy->connections[i]);
 }
 
 /* What is looked at each second where there is something. */
@@ -767,6 +812,8 @@ static int loop(struct proxy *proxy)
 		if (proxy->is_held && proxy->now_ns - proxy->held_ns >= SECOND_NS)
 			unhold(proxy);
 		expire_all(proxy);
+		trim_heads(proxy);
+		feed_starved(proxy);
 		go_on(proxy);
 		if (proxy->is_over_full)
 			return -ENOBUFS;

@@ -19,6 +19,8 @@ static enum step open_door(struct proxy *proxy, struct connection *connection)
 	struct socks_reply reply;
 	bool is_said;
 
+	if (!relay_has_room(&proxy->relay, &connection->down))
+		return connection_starve(proxy, connection);
 	if (connection->door == EGRESS_SOCKS) {
 		socks_answer(SOCKS_DONE, &reply);
 		is_said = relay_put(&proxy->relay, &connection->down, reply.bytes, reply.length);
@@ -103,6 +105,8 @@ static enum step socks(struct proxy *proxy, struct connection *connection)
 			return refuse_words(proxy, connection, &reply, why);
 		if (used == 0)
 			return want_more(proxy, connection);
+		if (!relay_has_room(&proxy->relay, &connection->down))
+			return connection_starve(proxy, connection);
 		stream_skip(&proxy->relay, &connection->up, (size_t)used);
 		connection->is_greeted = true;
 		if (!relay_put(&proxy->relay, &connection->down, reply.bytes, reply.length) ||
@@ -155,11 +159,14 @@ static enum step http(struct proxy *proxy, struct connection *connection)
 enum step step_door(struct proxy *proxy, struct connection *connection)
 {
 	struct chunk *in;
+	int count;
 
 	if (connection->is_named)
 		return enter(proxy, connection);
-	if (relay_fill(&proxy->relay, &connection->up) < 0 &&
-	    chunk_length(connection->up.in) == 0) {
+	count = relay_fill(&proxy->relay, &connection->up);
+	if (count == -ENOMEM)
+		return connection_starve(proxy, connection);
+	if (count < 0 && chunk_length(connection->up.in) == 0) {
 		connection_close(proxy, connection);
 		return STEP_END;
 	}

@@ -47,6 +47,7 @@ static void forget_request(struct proxy *proxy, struct connection *connection)
 	*http_of(proxy, connection) = (struct http_state){ 0 };
 	connection->request++;
 	connection->is_opened = false;
+	connection->up.is_modest = true;
 	connection->may = LEAVE_NONE;
 	connection->reason = NULL;
 	connection->started_ns = proxy->now_ns;
@@ -256,7 +257,8 @@ static enum step step_request(struct proxy *proxy, struct connection *connection
 		return STEP_WAIT;
 	if (connection->who == LEAVE_ASKED || connection->may == LEAVE_ASKED)
 		return STEP_WAIT;
-	(void)relay_fill(&proxy->relay, &connection->up);
+	if (relay_fill(&proxy->relay, &connection->up) == -ENOMEM)
+		return connection_starve(proxy, connection);
 	if (!read_request(proxy, connection, &length, &step))
 		return step;
 	step = judge_request(proxy, connection, request);
@@ -264,6 +266,8 @@ static enum step step_request(struct proxy *proxy, struct connection *connection
 		step = have_upstream(proxy, connection);
 	if (step != STEP_NEXT || connection->state != STATE_HTTP)
 		return step;
+	if (!relay_has_room(&proxy->relay, &connection->up))
+		return connection_starve(proxy, connection);
 	if (!http->is_counted && !quota_request(proxy, connection))
 		return refuse_http(proxy, connection, 429, "the quota of requests is used up");
 	http->is_counted = true;
@@ -407,6 +411,10 @@ static enum flow pass_body(struct proxy *proxy, struct connection *connection,
 			continue;
 		}
 		count = chunk_length(stream->in) > 0 ? 0 : relay_fill(&proxy->relay, stream);
+		if (count == -ENOMEM || !relay_has_room(&proxy->relay, stream)) {
+			(void)connection_starve(proxy, connection);
+			return FLOW_WAIT;
+		}
 		if (count < 0)
 			return FLOW_LOST;
 		flow = take_pieces(proxy, stream, body, limit);
@@ -465,7 +473,7 @@ static enum step read_response(struct proxy *proxy, struct connection *connectio
 	struct http_state *http = http_of(proxy, connection);
 	struct stream *down = &connection->down;
 	const char *head, *why = NULL;
-	int length, result;
+	int length, result, count;
 
 	/* interim responses that nobody reads must not pile up */
 	if (chunk_length(down->out) >= WAITING_BYTES)
@@ -479,7 +487,10 @@ static enum step read_response(struct proxy *proxy, struct connection *connectio
 		case RELAY_ENDED:
 			return STEP_WAIT;
 		}
-	if (relay_fill(&proxy->relay, down) < 0 && chunk_length(down->in) == 0)
+	count = relay_fill(&proxy->relay, down);
+	if (count == -ENOMEM || !relay_has_room(&proxy->relay, down))
+		return connection_starve(proxy, connection);
+	if (count < 0 && chunk_length(down->in) == 0)
 		return lose_upstream(proxy, connection, "the server's connection was lost");
 	head = down->in ? (const char *)down->in->bytes + down->in->start : "";
 	length = http_head_end(head, chunk_length(down->in), &http->scanned_down, &why);

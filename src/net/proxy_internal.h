@@ -110,6 +110,7 @@ struct connection {
 	bool has_http;	 /* its http_state was used */
 	bool is_counted; /* among the connections of its rule's quota */
 	bool is_waiting; /* in the list of those that go on in the next turn */
+	bool is_starved; /* it goes on when memory was given back */
 	uint64_t deadline_ns, started_ns;
 	struct connection *previous, *next; /* of its deadline's list */
 	struct connection *next_ready;
@@ -156,12 +157,16 @@ struct usage {
 
 struct deadline_list {
 	struct connection *first, *last;
+	uint32_t count;
 };
 
 struct repeated {
 	uint64_t first_ns, count;
 	struct egress_flow flow;
 };
+
+/* Heads and hellos that have begun and are not whole: of more the oldest is ended. */
+#define PROXY_LIMIT_HEADS 512u
 
 /* Kinds of refusals of the last second that are remembered, so that a flood is one record. */
 #define PROXY_LIMIT_KINDS 32u
@@ -187,24 +192,25 @@ struct proxy {
 	struct deadline_list deadlines[DEADLINE_COUNT];
 	struct connection *ready; /* goes on in the next turn */
 	struct repeated repeated[PROXY_LIMIT_KINDS];
-	uint64_t refused_accepts; /* since the last record of it */
+	uint64_t refused_accepts;   /* since the last record of it */
 	struct egress_flow *untold; /* what the supervisor did not take yet, in its order */
 	uint32_t untold_first, untold_end;
-	uint64_t held_ns;	  /* since when the supervisor takes no records */
-	uint64_t told_ns;	  /* when floods were last told */
-	uint64_t rested_ns;	  /* when memory was last given back */
-	uint64_t now_ns, wall_s;  /* of this turn */
+	uint64_t held_ns;	 /* since when the supervisor takes no records */
+	uint64_t told_ns;	 /* when floods were last told */
+	uint64_t rested_ns;	 /* when memory was last given back */
+	uint64_t now_ns, wall_s; /* of this turn */
 	uint32_t dial_count;
 	struct arena scratch; /* of one text at a time; its first block stays */
 	int listeners[PROXY_LIMIT_LISTENERS];
 	uint32_t listener_count;
 	int epoll_fd, spare_fd;
-	bool is_peer_full;	 /* the dialer does not take dials: they are queued */
-	bool is_held;		 /* the supervisor does not take records: nothing new begins */
-	bool is_over_full;	 /* more records wait than there can be: a fault of ours */
-	bool is_ending;		 /* the task is over: what it sent is given on, and all is told */
+	bool is_peer_full; /* the dialer does not take dials: they are queued */
+	bool is_held;	   /* the supervisor does not take records: nothing new begins */
+	bool is_starved;   /* somebody waits for memory */
+	bool is_over_full; /* more records wait than there can be: a fault of ours */
+	bool is_ending;	   /* the task is over: what it sent is given on, and all is told */
 	uint64_t ending_ns, quiet_ns; /* since when; and since when nothing happens any more */
-	struct http_state *http; /* one for each connection, by its index */
+	struct http_state *http;      /* one for each connection, by its index */
 };
 
 static inline struct http_state *http_of(const struct proxy *proxy,
@@ -226,6 +232,8 @@ void connection_close(struct proxy *proxy, struct connection *connection);
 void connection_reset(struct proxy *proxy, struct connection *connection);
 /* It goes on when all others had their turn. */
 void connection_ready(struct proxy *proxy, struct connection *connection);
+/* It waits until memory is given back: STEP_WAIT. */
+enum step connection_starve(struct proxy *proxy, struct connection *connection);
 /* Forgets the upstream, and what was on its way there or from there. */
 void connection_drop_upstream(struct proxy *proxy, struct connection *connection);
 /* The supervisor takes nothing now: nothing new is accepted until it has taken what waits. */
@@ -324,7 +332,7 @@ bool report_is_due(const struct proxy *proxy);
 void report_repeated(struct proxy *proxy);
 /* What waits for the supervisor; false: it does not take all of it now. */
 bool report_untold(struct proxy *proxy);
-/* All that is open ends, and nothing is held back any more; the channel has to be a blocking one. */
+/* All that is open ends, and nothing is held back any more; the channel has to block. */
 void report_last(struct proxy *proxy);
 /* Sends a question; false: it could not be. */
 bool report_question(struct proxy *proxy, struct connection *connection,

@@ -194,6 +194,7 @@ enum step step_lookup(struct proxy *proxy, struct connection *connection)
 	for (int turn = 0; turn < TURN_DATAGRAMS; turn++) {
 		struct chunk *in;
 		size_t frame;
+		int count;
 
 		/* a name may be a record */
 		if (proxy->is_held)
@@ -209,7 +210,10 @@ enum step step_lookup(struct proxy *proxy, struct connection *connection)
 		case RELAY_ENDED:
 			return STEP_WAIT;
 		}
-		if (relay_fill(&proxy->relay, &connection->up) < 0)
+		count = relay_fill(&proxy->relay, &connection->up);
+		if (count == -ENOMEM || !relay_has_room(&proxy->relay, &connection->down))
+			return connection_starve(proxy, connection);
+		if (count < 0)
 			return end_lookup(proxy, connection);
 		in = connection->up.in;
 		frame = in ? dns_frame(in->bytes + in->start, chunk_length(in)) : 0;

@@ -328,6 +328,7 @@ bool connection_begin(struct proxy *proxy, struct connection *connection)
 {
 	if (!connection->is_opened)
 		connection->is_opened = report_opened(proxy, connection);
+	connection->up.is_modest = !connection->is_opened;
 	return connection->is_opened;
 }
 
@@ -535,6 +536,8 @@ enum step step_sniff(struct proxy *proxy, struct connection *connection)
 	if (step != STEP_NEXT)
 		return step;
 	count = relay_fill(&proxy->relay, &connection->up);
+	if (count == -ENOMEM)
+		return connection_starve(proxy, connection);
 	if (count < 0 && count != -ENOBUFS)
 		return refuse_reset(proxy, connection, "its connection was lost");
 	in = connection->up.in;

@@ -190,8 +190,9 @@ static void tell_refused_accepts(struct proxy *proxy)
 	struct egress_flow flow = { .phase = EGRESS_STOPPED,
 				    .verdict = EGRESS_DENY,
 				    .rule = EGRESS_NO_RULE,
-				    .repeated = proxy->refused_accepts > 1 ? proxy->refused_accepts :
-									     0 };
+				    .repeated = proxy->refused_accepts > 1 ?
+							proxy->refused_accepts :
+							0 };
 
 	if (proxy->refused_accepts == 0)
 		return;

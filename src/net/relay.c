@@ -45,14 +45,14 @@ static ssize_t give(struct end *to, const void *bytes, size_t length)
 }
 
 /* Bytes read, 0 where nothing came (from->is_done: the end), or a negative errno: it is lost. */
-static ssize_t take(struct end *from, void *bytes, size_t length)
+static ssize_t take_flags(struct end *from, void *bytes, size_t length, int flags)
 {
 	ssize_t count;
 
 	if (!from->readable || from->is_done)
 		return 0;
 	do
-		count = recv(from->fd, bytes, length, MSG_DONTWAIT);
+		count = recv(from->fd, bytes, length, MSG_DONTWAIT | flags);
 	while (count < 0 && errno == EINTR);
 	if (count > 0)
 		return count;
@@ -63,6 +63,11 @@ static ssize_t take(struct end *from, void *bytes, size_t length)
 	}
 	from->is_lost = errno != EAGAIN;
 	return from->is_lost ? -errno : 0;
+}
+
+static ssize_t take(struct end *from, void *bytes, size_t length)
+{
+	return take_flags(from, bytes, length, 0);
 }
 
 bool end_has_more(struct end *end)
@@ -185,8 +190,10 @@ int relay_fill(struct relay *relay, struct stream *stream)
 
 	if (!stream->from->readable || stream->from->is_done)
 		return 0;
-	if (stream->in == NULL)
+	if (stream->in == NULL &&
+	    pool_left(&relay->pool) > (stream->is_modest ? POOL_LIMIT_RESERVED : 1u))
 		stream->in = pool_take(&relay->pool);
+	/* an open one has to have another for what it makes of it */
 	if (stream->in == NULL)
 		return -ENOMEM;
 	chunk_compact(stream->in, sizeof(stream->in->bytes) / 2);
@@ -232,17 +239,49 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Gives on what the other end takes now, and keeps nothing: how much that was, or -1. */
+static int64_t pass_some(struct stream *stream, const unsigned char *bytes, size_t length)
+{
+	ssize_t count = give(stream->to, bytes, length);
+
+	if (count < 0)
+		return -1;
+	use_run(stream, (uint64_t)count);
+	stream->passed += (uint64_t)count;
+	return count;
+}
+
 /* What has come already counts before what is still to be read. Returns what was moved, or -1. */
 static int64_t move_in(struct relay *relay, struct stream *stream, uint64_t limit)
 {
 	size_t length = (size_t)least(least(chunk_length(stream->in), stream->run), limit);
 
+	int64_t count = (int64_t)length;
+
 	if (length == 0)
 		return 0;
-	if (!pass(relay, stream, stream->in->bytes + stream->in->start, length))
+	if (pool_left(&relay->pool) == 0)
+		count = pass_some(stream, stream->in->bytes + stream->in->start, length);
+	else if (!pass(relay, stream, stream->in->bytes + stream->in->start, length))
+		count = -1;
+	if (count > 0)
+		stream_skip(relay, stream, (size_t)count);
+	return count;
+}
+
+/* Without a chunk for the rest: only what the other end has taken is taken from its socket. */
+static int64_t move_peek(struct relay *relay, struct stream *stream, uint64_t limit)
+{
+	size_t room = (size_t)least(least(RELAY_COPY_BYTES, stream->run), limit);
+	ssize_t count = take_flags(stream->from, relay->scratch, room, MSG_PEEK);
+	int64_t passed;
+
+	if (count <= 0)
+		return count;
+	passed = pass_some(stream, relay->scratch, (size_t)count);
+	if (passed > 0 && take(stream->from, relay->scratch, (size_t)passed) != passed)
 		return -1;
-	stream_skip(relay, stream, length);
-	return (int64_t)length;
+	return passed;
 }
 
 static int64_t move_copy(struct relay *relay, struct stream *stream, uint64_t limit)
@@ -313,6 +352,8 @@ enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_
 			count = 0;
 		else if (stream->copied >= RELAY_COPY_BYTES && pipe_get(relay, stream))
 			count = move_splice(stream, limit - moved);
+		else if (pool_left(&relay->pool) == 0)
+			count = move_peek(relay, stream, limit - moved);
 		else
 			count = move_copy(relay, stream, limit - moved);
 		if (count < 0)
@@ -321,7 +362,8 @@ enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_
 		if (count > 0)
 			continue;
 		pipe_drop(relay, stream);
-		return stream->from->is_done ? RELAY_ENDED : RELAY_WAIT;
+		return stream->from->is_done && chunk_length(stream->in) == 0 ? RELAY_ENDED :
+										RELAY_WAIT;
 	}
 }
 

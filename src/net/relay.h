@@ -6,7 +6,8 @@
  * that all share; a direction that passed more than RELAY_COPY_BYTES gets a pipe and is spliced, as
  * long as there is one to have. So idle connections hold neither memory nor pipes. Bytes that the
  * other end does not take yet wait in a chunk (net/pool.h) or the pipe, and nothing more is read
- * meanwhile: memory does not grow with what is sent.
+ * meanwhile: memory does not grow with what is sent. Where no chunk is left, no more is read than
+ * the other end takes at once: what goes by goes on, if slower.
  *
  * Ends are edge-triggered: `readable` and `writable` are what is believed until a call says
  * EAGAIN. No function blocks, none allocates but by the pool.
@@ -51,6 +52,7 @@ struct stream {
 	struct end *from, *to;
 	struct chunk *in;  /* came, and waits to be understood */
 	struct chunk *out; /* understood, and waits to be sent; sent before all else */
+	bool is_modest;	   /* relay_fill() leaves the reserve of the pool alone */
 	uint64_t run;	   /* how much may pass as it comes, behind `in`; RELAY_ENDLESS: all */
 	uint64_t passed;   /* bytes given to the other end so far */
 	uint32_t copied;   /* of this run, up to RELAY_COPY_BYTES */
@@ -83,9 +85,15 @@ enum relay_result relay_flush(struct relay *relay, struct stream *stream);
 /*
  * Reads into `in`, which is taken from the pool where there is none: the number of bytes, 0 where
  * nothing is there (from->is_done tells the end), or negative: -EAGAIN never, -ENOBUFS where the
- * chunk is full, -ENOMEM, or the socket's error.
+ * chunk is full, -ENOMEM where there is none for it now, or the socket's error.
  */
 int relay_fill(struct relay *relay, struct stream *stream);
+
+/* Whether relay_put() has memory for bytes that are to be sent now. */
+static inline bool relay_has_room(const struct relay *relay, const struct stream *stream)
+{
+	return stream->out || pool_left(&relay->pool) > 0;
+}
 
 /* Reads and forgets: the number of bytes, 0 where nothing is there, or negative. */
 int relay_drop(struct relay *relay, struct end *from);

@@ -318,8 +318,8 @@ def test_what_was_sent_is_told_however_it_ends(host, place):
 LEFT_OPEN = """
 import os, socket, time
 end = socket.create_connection(("pub.example", 80))
-end.sendall(b"POST /events HTTP/1.1\\r\\nHost: pub.example\\r\\nContent-Length: 3000000\\r\\n\\r\\n" +
-            bytes(3000000))
+end.sendall(b"POST /events HTTP/1.1\\r\\nHost: pub.example\\r\\n"
+            b"Content-Length: 3000000\\r\\n\\r\\n" + bytes(3000000))
 time.sleep(0.5)
 for _ in range(20):
     try:

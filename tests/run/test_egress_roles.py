@@ -125,6 +125,7 @@ def test_flood_hides_nothing(place, lying):
                    if all(one[name] == value for name, value in fields.items()))
     for phase in ("opened", "closed"):
         assert stand_for(flows, phase=phase, host="allowed.example") == 2000
+    assert stand_for(flows, phase="closed", reason="a connection was reset") == 2000
     assert sum(flow["bytes_up"] for flow in flows) == 20000
     dials = [record["body"] for record in chain if record["type"] == "net.dial"]
     assert stand_for(dials, host="allowed.example", outcome="done") == 2000

@@ -885,6 +885,84 @@ def test_descriptors_run_out():
         until(works)
 
 
+def raise_files(least):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    assert hard >= least, "too few descriptors for this test"
+
+
+@in_network
+def test_slow_heads_hurt_nobody():
+    """More unfinished ones than the proxy has memory for: the oldest of them end, and no other."""
+    raise_files(4096)
+    got = []
+
+    def server(end):
+        head = end.recv(65536)
+        if not head.startswith(b"POST"):
+            end.sendall(OK)
+            return web(end)
+        body = head.split(b"\r\n\r\n", 1)[1]
+        while len(body) < 400_000:
+            body += end.recv(65536)
+        got.append(len(body))
+        return end.sendall(OK)
+
+    with Proxy("allow,good.example", dial=Origin(server)) as proxy:
+        kept, upload = dial_name("good.example", 80), dial_name("good.example", 80)
+        kept.sendall(REQUEST)
+        assert kept.recv(4096) == OK
+        upload.sendall(REQUEST.replace(b"GET", b"POST").replace(
+            b"\r\n\r\n", b"\r\nContent-Length: 400000\r\n\r\n") + bytes(200_000))
+        address = (look_up("good.example")[0][0], 80)
+        slow = []
+        for _ in range(1100):
+            slow.append(socket.create_connection(address, timeout=10))
+            slow[-1].sendall(b"GET /slow HTTP/1.1\r\n")
+        for _ in range(3):
+            with dial_name("good.example", 80) as end:
+                end.sendall(REQUEST)
+                assert end.recv(4096) == OK
+        kept.sendall(REQUEST)
+        assert kept.recv(4096) == OK
+        upload.sendall(bytes(200_000))
+        assert upload.recv(4096) == OK and got == [400_000]
+        slow[-1].sendall(b"Host: good.example\r\n\r\n")
+        assert slow[-1].recv(4096) == OK
+        assert proxy.finish() == 0
+        reasons = {}
+        for flow in proxy.stopped():
+            reasons[flow.reason] = reasons.get(flow.reason, 0) + (flow.repeated or 1)
+        oldest = b"too many requests are unfinished at once, and it is the oldest"
+        assert reasons[oldest] >= 1100 - 512 - 1, reasons
+        assert sum(reasons.values()) == 1099, reasons
+
+
+@in_network
+def test_who_finds_no_memory_waits_for_it():
+    """Requests that wait for their dials hold it; those behind them get theirs, and no reset."""
+    raise_files(4096)
+    count, goes_on = 1100, threading.Event()
+    origin = Origin(web)
+
+    def dial(host, port):
+        assert goes_on.wait(60)
+        return origin(host, port)
+
+    with Proxy("allow,good.example", dial=dial) as proxy:
+        address = (look_up("good.example")[0][0], 80)
+        ends = []
+        for _ in range(count):
+            ends.append(socket.create_connection(address, timeout=20))
+            ends[-1].sendall(REQUEST)
+        until(lambda: len(proxy.dials) == count)
+        time.sleep(0.5)
+        goes_on.set()
+        for end in ends:
+            assert end.recv(4096) == OK
+        assert not proxy.stopped()
+
+
 # ---- the end of the task
 
 def silent(end):

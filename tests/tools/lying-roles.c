@@ -84,14 +84,15 @@ static void flood_of_both(uint16_t port)
 	flow.verdict = flow.opened_verdict = EGRESS_ALLOW;
 	flow.rule = 0;
 	(void)snprintf(flow.host, sizeof(flow.host), "allowed.example");
-	flow.reason[0] = '\0';
 	for (unsigned i = 0; i < ALLOWED; i++) {
 		flow.id = i;
 		flow.phase = EGRESS_OPENED;
 		flow.bytes_up = 0;
+		flow.reason[0] = '\0';
 		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
 		flow.phase = EGRESS_CLOSED;
 		flow.bytes_up = 10;
+		(void)snprintf(flow.reason, sizeof(flow.reason), "a connection was reset");
 		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
 	}
 	(void)message_send(EGRESS_FD_PEER, EGRESS_DIAL, &port, sizeof(port), NULL, 0);

@@ -84,7 +84,10 @@ static void alike_is_added_up(void **state)
 	assert_true(egress_flood_add(&flood, &row));
 	row.job = 2;
 	assert_true(egress_flood_add(&flood, &row));
-	assert_int_equal(flood.row_count, 5);
+	(void)snprintf(row.reason, sizeof(row.reason), "a connection was reset");
+	assert_true(egress_flood_add(&flood, &row));
+	assert_int_equal(flood.row_count, 6);
+	assert_string_equal(flood.rows[5].reason, "a connection was reset");
 	egress_flood_end(&flood);
 }
 

@@ -200,6 +200,95 @@ static void test_pool_has_an_end(void **state)
 	}
 }
 
+static void take_all(struct chunk **chunks, uint32_t left)
+{
+	for (uint32_t i = 0; pool_left(&relay.pool) > left; i++) {
+		chunks[i] = pool_take(&relay.pool);
+		assert_non_null(chunks[i]);
+	}
+}
+
+static void give_all(struct chunk **chunks)
+{
+	for (uint32_t i = 0; i < POOL_LIMIT_CHUNKS; i++)
+		pool_give(&relay.pool, &chunks[i]);
+}
+
+/* What is not open yet leaves the reserve alone, and an open one a chunk for what it makes of it. */
+static void test_the_last_chunks_are_for_open_ones(void **state)
+{
+	static struct chunk *chunks[POOL_LIMIT_CHUNKS];
+	struct bench bench;
+
+	(void)state;
+	begin(&bench);
+	put(&bench, "abc");
+	bench.stream.is_modest = true;
+	take_all(chunks, POOL_LIMIT_RESERVED);
+	assert_int_equal(relay_fill(&relay, &bench.stream), -ENOMEM);
+	bench.stream.is_modest = false;
+	assert_int_equal(relay_fill(&relay, &bench.stream), 3);
+	stream_skip(&relay, &bench.stream, 3);
+	put(&bench, "def");
+	bench.from.readable = true;
+	give_all(chunks);
+	take_all(chunks, 1);
+	assert_int_equal(relay_fill(&relay, &bench.stream), -ENOMEM);
+	give_all(chunks);
+	relay.pool.is_given = false;
+	assert_int_equal(relay_fill(&relay, &bench.stream), 3);
+	end(&bench);
+	assert_true(relay.pool.is_given);
+}
+
+/* Without a single chunk all arrives, its end too, however little the other end takes at once. */
+static void test_what_goes_by_needs_no_memory(void **state)
+{
+	static struct chunk *chunks[POOL_LIMIT_CHUNKS];
+	static unsigned char sent[300000], got[sizeof(sent) + 1];
+	enum relay_result result = RELAY_WAIT;
+	size_t in = 0, out = 0;
+	struct bench bench;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sent); i++)
+		sent[i] = (unsigned char)(i * 2654435761u >> 13);
+	begin(&bench);
+	/* some of it came while there was memory */
+	assert_int_equal(write(bench.source, sent, 1000), 1000);
+	in = 1000;
+	assert_int_equal(relay_fill(&relay, &bench.stream), 1000);
+	take_all(chunks, 0);
+	bench.stream.run = sizeof(sent) - 1;
+	while (result == RELAY_WAIT) {
+		ssize_t count =
+			in < sizeof(sent) ? write(bench.source, sent + in, sizeof(sent) - in) : 0;
+
+		in += count > 0 ? (size_t)count : 0;
+		bench.from.readable = true;
+		result = relay_move(&relay, &bench.stream, UINT64_MAX);
+		assert_null(bench.stream.out);
+		if (result == RELAY_WAIT || result == RELAY_RAN) {
+			count = read(bench.sink, got + out, 7000);
+			out += count > 0 ? (size_t)count : 0;
+			bench.to.writable = true;
+		}
+	}
+	assert_int_equal(result, RELAY_RAN);
+	for (ssize_t count = 1; count > 0; out += count > 0 ? (size_t)count : 0)
+		count = read(bench.sink, got + out, sizeof(got) - out);
+	/* and not the byte behind the run */
+	assert_int_equal(out, sizeof(sent) - 1);
+	assert_memory_equal(sent, got, out);
+	bench.stream.run = RELAY_ENDLESS;
+	assert_int_equal(shutdown(bench.source, SHUT_WR), 0);
+	bench.from.readable = true;
+	assert_int_equal(relay_move(&relay, &bench.stream, UINT64_MAX), RELAY_ENDED);
+	assert_int_equal(bench.stream.passed, sizeof(sent));
+	give_all(chunks);
+	end(&bench);
+}
+
 static int make(void **state)
 {
 	(void)state;
@@ -215,6 +304,8 @@ int main(void)
 		cmocka_unit_test(test_end_of_file_and_loss),
 		cmocka_unit_test(test_much_comes_as_it_went),
 		cmocka_unit_test(test_pool_has_an_end),
+		cmocka_unit_test(test_the_last_chunks_are_for_open_ones),
+		cmocka_unit_test(test_what_goes_by_needs_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, make, NULL);
