@@ -22,29 +22,69 @@ static uint32_t hash(uint64_t key, const char *text, size_t length)
 	return (uint32_t)(value * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
+/* Where the name is, or would be: a free slot then. */
+static uint32_t slot_of(const struct names *names, const char *name)
+{
+	uint32_t slot = hash(names->key, name, strlen(name)) % NAMES_SLOTS;
+
+	/* half of the slots are free at least, so that this ends */
+	while (names->slots[slot] &&
+	       strcmp(names->text + names->begin[names->slots[slot] - 1u], name) != 0)
+		slot = (slot + 1) % NAMES_SLOTS;
+	return slot;
+}
+
+static bool is_too_long(const char *name)
+{
+	return strnlen(name, HOST_NAME_BYTES) == HOST_NAME_BYTES;
+}
+
+int names_find(const struct names *names, const char *name, uint32_t *ret_index)
+{
+	uint16_t place = is_too_long(name) ? 0 : names->slots[slot_of(names, name)];
+
+	if (!place)
+		return -ENOENT;
+	*ret_index = place - 1u;
+	return 0;
+}
+
 int names_give(struct names *names, const char *name, uint32_t *ret_index)
 {
-	size_t length = strnlen(name, HOST_NAME_BYTES) + 1;
-	uint32_t slot = hash(names->key, name, length - 1) % NAMES_SLOTS;
+	size_t length;
+	uint32_t slot;
 
-	if (length > HOST_NAME_BYTES)
+	if (is_too_long(name))
 		return -EINVAL;
-	/* half of the slots are free at least, so that this ends */
-	for (; names->slots[slot]; slot = (slot + 1) % NAMES_SLOTS) {
-		uint32_t index = names->slots[slot] - 1u;
-
-		if (strcmp(names->text + names->begin[index], name) == 0) {
-			*ret_index = index;
-			return 0;
-		}
-	}
+	if (names_find(names, name, ret_index) == 0)
+		return 0;
+	length = strlen(name) + 1;
 	if (names->count == NAMES_LIMIT || length > NAMES_LIMIT_BYTES - names->bytes)
 		return -ENOSPC;
+	slot = slot_of(names, name);
 	*ret_index = names->count++;
 	names->slots[slot] = (uint16_t)(*ret_index + 1);
 	names->begin[*ret_index] = names->bytes;
 	memcpy(names->text + names->bytes, name, length);
 	names->bytes += (uint32_t)length;
+	return 0;
+}
+
+int names_give_closed(struct names *names, const char *name, uint32_t *ret_index)
+{
+	uint32_t before = names->bytes;
+	int result;
+
+	if (names_find(names, name, ret_index) == 0)
+		return 0;
+	if (names->closed_count == NAMES_LIMIT_CLOSED ||
+	    strnlen(name, HOST_NAME_BYTES) + 1 > NAMES_LIMIT_CLOSED_BYTES - names->closed_bytes)
+		return -ENOSPC;
+	result = names_give(names, name, ret_index);
+	if (result < 0)
+		return result;
+	names->closed_count++;
+	names->closed_bytes += names->bytes - before;
 	return 0;
 }
 

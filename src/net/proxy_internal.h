@@ -323,9 +323,9 @@ void report_closed(struct proxy *proxy, struct connection *connection, unsigned 
 /* A refusal or failure; method and path NULL: not known. */
 void report_stopped(struct proxy *proxy, struct connection *connection, const char *method,
 		    const char *path);
-/* A name was asked for that no rule opens. */
+/* A name was asked for that gets no address, or none of use; reason: a constant. */
 void report_lookup(struct proxy *proxy, const struct host *host, const struct egress_answer *answer,
-		   const struct address *peer, uint16_t peer_port);
+		   const struct address *peer, uint16_t peer_port, const char *reason);
 /* Whether something is held back that report_repeated() will tell. */
 bool report_is_due(const struct proxy *proxy);
 /* What was held back of floods; called now and then. */

@@ -36,26 +36,54 @@ static bool is_about(const struct egress_rule *rule, const struct host *host)
 	return rule->kind == EGRESS_ANY;
 }
 
-/*
- * Denied connections are told when they come; here only that a name was asked for which no rule
- * could open on any port.
- */
-static void record(struct proxy *proxy, const struct host *host, const struct asker *asker)
+/* Whether a rule could open it, on any port; what decided that none does otherwise. */
+static bool is_open(const struct proxy *proxy, const struct host *host,
+		    struct egress_answer *ret_answer)
 {
 	struct egress_question question = { .host = host, .wall_s = proxy->wall_s };
-	struct egress_answer answer = { .verdict = EGRESS_DENY };
 
+	*ret_answer = (struct egress_answer){ .verdict = EGRESS_DENY };
 	for (size_t i = 0; i < proxy->policy.rule_count; i++) {
 		const struct egress_rule *rule = &proxy->policy.rules[i];
 
 		if (rule->verdict == EGRESS_DENY || !is_about(rule, host))
 			continue;
 		question.port = rule->ports[0].first;
-		egress_decide(&proxy->policy, &question, &answer);
-		if (answer.verdict != EGRESS_DENY)
-			return;
+		egress_decide(&proxy->policy, &question, ret_answer);
+		if (ret_answer->verdict != EGRESS_DENY)
+			return true;
 	}
-	report_lookup(proxy, host, &answer, &asker->address, asker->port);
+	return false;
+}
+
+/*
+ * A name that was not asked for before. Denied connections are told when they come; here only that
+ * a name was asked for which no rule could open, and that there is no room for another one. Of those
+ * that no rule opens there is no end: beyond their room they are counted.
+ */
+static int give_new(struct proxy *proxy, const struct host *host, const struct asker *asker,
+		    uint32_t *ret_index)
+{
+	static const struct host any = { .kind = HOST_NAME };
+	struct egress_answer answer;
+	int result;
+
+	if (is_open(proxy, host, &answer)) {
+		result = names_give(proxy->names, host->name, ret_index);
+		if (result < 0)
+			report_lookup(proxy, host, &answer, &asker->address, asker->port,
+				      "the task has asked for more names than get an address");
+		return result;
+	}
+	result = names_give_closed(proxy->names, host->name, ret_index);
+	if (result < 0)
+		report_lookup(proxy, &any, &(struct egress_answer){ .verdict = EGRESS_DENY },
+			      &asker->address, asker->port,
+			      "asked for more names that no rule opens than get an address");
+	else
+		report_lookup(proxy, host, &answer, &asker->address, asker->port,
+			      "asked for a name that no rule opens");
+	return result;
 }
 
 /* The length of the answer; 0: nothing is to be said. */
@@ -64,7 +92,7 @@ static size_t answer(struct proxy *proxy, const unsigned char *bytes, size_t len
 {
 	struct address addresses[2];
 	struct dns_query query;
-	uint32_t count, index;
+	uint32_t index;
 	struct address literal;
 
 	if (dns_parse_query(bytes, length, &query) < 0)
@@ -74,11 +102,9 @@ static size_t answer(struct proxy *proxy, const unsigned char *bytes, size_t len
 	if (!query.has_host || query.host.kind != HOST_NAME ||
 	    address_parse(query.host.name, strlen(query.host.name), &literal) == 0)
 		return dns_write_answer(&query, DNS_NXDOMAIN, NULL, 0, TTL_S, room);
-	count = proxy->names->count;
-	if (names_give(proxy->names, query.host.name, &index) < 0)
+	if (names_find(proxy->names, query.host.name, &index) < 0 &&
+	    give_new(proxy, &query.host, asker, &index) < 0)
 		return dns_write_answer(&query, DNS_REFUSED, NULL, 0, TTL_S, room);
-	if (proxy->names->count != count)
-		record(proxy, &query.host, asker);
 	names_address(index, ADDRESS_V4, &addresses[0]);
 	names_address(index, ADDRESS_V6, &addresses[1]);
 	return dns_write_answer(&query, DNS_NOERROR, addresses, 2, TTL_S, room);

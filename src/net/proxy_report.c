@@ -159,7 +159,7 @@ void report_stopped(struct proxy *proxy, struct connection *connection, const ch
 }
 
 void report_lookup(struct proxy *proxy, const struct host *host, const struct egress_answer *answer,
-		   const struct address *peer, uint16_t peer_port)
+		   const struct address *peer, uint16_t peer_port, const char *reason)
 {
 	struct egress_flow flow = {
 		.phase = EGRESS_STOPPED,
@@ -171,7 +171,7 @@ void report_lookup(struct proxy *proxy, const struct host *host, const struct eg
 	};
 
 	egress_text(flow.host, sizeof(flow.host), host->name);
-	egress_text(flow.reason, sizeof(flow.reason), "asked for a name that no rule opens");
+	egress_text(flow.reason, sizeof(flow.reason), reason);
 	tell_stopped(proxy, &flow);
 }
 

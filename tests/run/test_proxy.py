@@ -781,6 +781,47 @@ def test_names():
         assert not proxy.stopped("good.example")
 
 
+def ask_for(names):
+    """The codes of the answers, and how many there were of each."""
+    codes = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(5)
+        client.connect(NAMESERVER)
+        for name in names:
+            labels = b"".join(bytes([len(part)]) + part for part in name.encode().split(b"."))
+            client.send(struct.pack("!HHHHHH", 4711, 0x100, 1, 0, 0, 0) + labels + b"\0\0\1\0\1")
+            code = client.recv(4096)[3] & 15
+            codes[code] = codes.get(code, 0) + 1
+    return codes
+
+
+@in_network
+def test_closed_names_leave_room_for_open_ones():
+    """More names than the table has are asked for; what the rules open has an address all the same,
+    and that there was no room is on record."""
+    count, closed, room = 17_000, 4096, 16_384
+    with Proxy("allow,good.example,port=80", "allow,*.many.example", dial=Origin(web)) as proxy:
+        codes = ask_for(f"n{i}.evil.example" for i in range(count))
+        assert codes == {0: closed, 5: count - closed}
+        with dial_name("good.example", 80) as end:
+            end.sendall(REQUEST)
+            assert end.recv(4096) == OK
+        assert look_up("n7.evil.example")[0]
+        assert ask_for(f"n{i}.many.example" for i in range(room)) == {
+            0: room - closed - 1, 5: closed + 1}
+        assert look_up("good.example")[0]
+        assert proxy.finish() == 0
+        told = {}
+        for flow in proxy.stopped():
+            key = flow.host.endswith(b"many.example") and b"many" or flow.host[:1], flow.reason
+            told[key] = told.get(key, 0) + (flow.repeated or 1)
+        assert told == {
+            (b"n", b"asked for a name that no rule opens"): closed,
+            (b"", b"asked for more names that no rule opens than get an address"):
+                count - closed,
+            (b"many", b"the task has asked for more names than get an address"): closed + 1}
+
+
 @in_network
 def test_names_over_tcp_and_hostile_packets():
     with Proxy("allow,good.example") as proxy:

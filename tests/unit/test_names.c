@@ -178,6 +178,50 @@ static void long_names_fill_the_table_earlier(void **state)
 	assert_int_equal(give(name), 0);
 }
 
+/* However many names are asked for that no rule opens, there is room for those that one does. */
+static void names_that_are_closed_have_a_share(void **state)
+{
+	char name[HOST_NAME_BYTES];
+	uint32_t index = 0, first;
+
+	(void)state;
+	first = give("first.example");
+	for (uint32_t i = 0; i < NAMES_LIMIT_CLOSED; i++) {
+		(void)snprintf(name, sizeof(name), "c%u.example", i);
+		assert_int_equal(names_give_closed(table, name, &index), 0);
+	}
+	assert_int_equal(names_give_closed(table, "one-more.example", &index), -ENOSPC);
+	assert_int_equal(names_find(table, "one-more.example", &index), -ENOENT);
+	assert_int_equal(names_give_closed(table, "c7.example", &index), 0);
+	assert_int_equal(names_give_closed(table, "first.example", &index), 0);
+	assert_int_equal(index, first);
+	for (uint32_t i = 0; i < NAMES_LIMIT - NAMES_LIMIT_CLOSED - 1; i++) {
+		(void)snprintf(name, sizeof(name), "o%u.example", i);
+		(void)give(name);
+	}
+	assert_int_equal(names_give(table, "one-more.example", &index), -ENOSPC);
+}
+
+static void long_names_that_are_closed_have_a_share(void **state)
+{
+	char name[HOST_NAME_BYTES];
+	uint32_t index = 0, given = 0;
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	do {
+		char number[8];
+
+		(void)snprintf(number, sizeof(number), "%06u", given);
+		memcpy(name, number, 6);
+		given++;
+	} while (names_give_closed(table, name, &index) == 0);
+	assert_int_equal(given - 1, NAMES_LIMIT_CLOSED_BYTES / HOST_NAME_BYTES);
+	assert_true(NAMES_LIMIT_BYTES - table->bytes >= NAMES_LIMIT_CLOSED_BYTES);
+	(void)give("open.example");
+}
+
 static void what_is_too_long_is_no_name(void **state)
 {
 	char name[HOST_NAME_BYTES + 1];
@@ -199,6 +243,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(other_addresses_are_no_names, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_table_gives_no_more, begin, end),
 		cmocka_unit_test_setup_teardown(long_names_fill_the_table_earlier, begin, end),
+		cmocka_unit_test_setup_teardown(names_that_are_closed_have_a_share, begin, end),
+		cmocka_unit_test_setup_teardown(long_names_that_are_closed_have_a_share, begin,
+						end),
 		cmocka_unit_test_setup_teardown(what_is_too_long_is_no_name, begin, end),
 	};
 

@@ -214,7 +214,7 @@ static void give_all(struct chunk **chunks)
 		pool_give(&relay.pool, &chunks[i]);
 }
 
-/* What is not open yet leaves the reserve alone, and an open one a chunk for what it makes of it. */
+/* What is not open yet leaves the reserve alone, an open one a chunk for what it makes of it. */
 static void test_the_last_chunks_are_for_open_ones(void **state)
 {
 	static struct chunk *chunks[POOL_LIMIT_CHUNKS];
