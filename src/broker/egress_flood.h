@@ -5,7 +5,8 @@
  * Each kind has room of its own: so many records at once, and so many a second. What was refused
  * beyond it is counted. What was allowed, dialled or asked for is never lost: beyond its room it is
  * added up by name, port, rule, address, outcome and reason, to be told with exact counts some
- * moments later (EGRESS_FLOOD_NS); where there are more different ones than rows, each is told after all.
+ * moments later (EGRESS_FLOOD_NS); where there are more different ones than rows, each is told
+ * after all.
  *
  * Pure but for the memory of the rows, which is taken at the first flood.
  */

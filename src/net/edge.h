@@ -86,6 +86,12 @@ enum egress_order_flag { EGRESS_ORDER_DOOR = 1u << 0, EGRESS_ORDER_V6 = 1u << 1 
 /* Connections of a task at once; what comes beyond is reset and recorded. */
 #define EGRESS_LIMIT_CONNECTIONS 4096u
 
+/* Of those, connections that wait for a person's answer; what comes beyond is refused. */
+#define EGRESS_LIMIT_HELD 256u
+
+/* How long such a one waits. */
+#define EGRESS_LIMIT_ASK_S 600u
+
 /* Addresses of one name that are looked at; a name with more is refused. */
 #define EGRESS_LIMIT_ADDRESSES 32u
 

@@ -4,9 +4,9 @@
  *
  * An address once given is never given to another name: a program may have kept it, and a
  * connection to it would be judged by the wrong one. So the table only grows, and is full at its
- * limit. Names that no rule opens get one too, for the words of the refusal, but of a share of their
- * own: however many are asked for, there is room for those that are allowed. The pages of the table are used as it fills. The ranges are those of policy/place.h. Pure;
- * nothing allocates.
+ * limit. Names that no rule opens get one too, for the words of the refusal, but of a share of
+ * their own: however many are asked for, there is room for those that are allowed. The pages of the
+ * table are used as it fills. The ranges are those of policy/place.h. Pure; nothing allocates.
  */
 #pragma once
 

@@ -46,13 +46,15 @@ static const uint64_t deadline_ns[DEADLINE_COUNT] = {
 	[DEADLINE_FIRST] = 30 * SECOND_NS,
 	[DEADLINE_HEAD] = 15 * SECOND_NS,
 	[DEADLINE_DIAL] = 30 * SECOND_NS,
-	[DEADLINE_ASK] = 600 * SECOND_NS,
+	[DEADLINE_WHO] = EGRESS_LIMIT_ASK_S * SECOND_NS,
+	[DEADLINE_ASK] = EGRESS_LIMIT_ASK_S * SECOND_NS,
+	[DEADLINE_ASK_LEFT] = 60 * SECOND_NS,
 	[DEADLINE_ANSWER] = 900 * SECOND_NS,
 	[DEADLINE_KEEP] = 75 * SECOND_NS,
 	[DEADLINE_IDLE] = 7200 * SECOND_NS,
 	[DEADLINE_DRAIN] = 2 * SECOND_NS,
 	[DEADLINE_PACE] = 50 * MILLISECOND_NS,
-	/* as long as the kernel keeps what its program has closed (tcp(7), tcp_fin_timeout) */
+	/* and _ASK_LEFT: as long as the kernel keeps what a program closed (tcp_fin_timeout) */
 	[DEADLINE_LEFT] = 60 * SECOND_NS,
 };
 
@@ -194,6 +196,21 @@ enum step connection_starve(struct proxy *proxy, struct connection *connection)
 	return STEP_WAIT;
 }
 
+/* Whoever has said its last and may have left makes room for one that is there. */
+bool connection_hold(struct proxy *proxy, struct connection *connection)
+{
+	struct deadline_list *held = &proxy->deadlines[DEADLINE_ASK];
+	struct deadline_list *left = &proxy->deadlines[DEADLINE_ASK_LEFT];
+
+	if (held->count + left->count >= EGRESS_LIMIT_HELD) {
+		if (!left->first)
+			return false;
+		(void)refuse_reset(proxy, left->first, "its client may have left, and others wait");
+	}
+	connection_wait(proxy, connection, DEADLINE_ASK);
+	return true;
+}
+
 int connection_watch(struct proxy *proxy, struct connection *connection, struct end *end)
 {
 	struct epoll_event event = {
@@ -217,6 +234,11 @@ static void connection_step(struct proxy *proxy, struct connection *connection)
 	};
 
 	connection->is_starved = false;
+	if (connection->client.is_gone &&
+	    (connection->who == LEAVE_ASKED || connection->may == LEAVE_ASKED)) {
+		(void)refuse_reset(proxy, connection, "its client left before the answer");
+		return;
+	}
 	for (;;) {
 		switch (steps[connection->state](proxy, connection)) {
 		case STEP_NEXT:
@@ -225,6 +247,8 @@ static void connection_step(struct proxy *proxy, struct connection *connection)
 			connection_ready(proxy, connection);
 			return;
 		case STEP_WAIT:
+			if (connection->deadline == DEADLINE_ASK && connection->client.is_ending)
+				connection_wait(proxy, connection, DEADLINE_ASK_LEFT);
 			/* whatever it waits for, not for ever */
 			if (connection->deadline == DEADLINE_NONE)
 				connection_wait(proxy, connection,
@@ -401,7 +425,8 @@ static int take_reply(struct proxy *proxy, const struct message *message)
 		connection->tool.device = reply.tool_device;
 		connection->tool.inode = reply.tool_inode;
 	}
-	if (connection->deadline == DEADLINE_ASK)
+	if (connection->deadline == DEADLINE_WHO || connection->deadline == DEADLINE_ASK ||
+	    connection->deadline == DEADLINE_ASK_LEFT)
 		connection_wait(proxy, connection, DEADLINE_NONE);
 	connection_step(proxy, connection);
 	return 0;
@@ -518,6 +543,9 @@ static enum step expire_state(struct proxy *proxy, struct connection *connection
 		connection->dial = DIAL_FAILED;
 		connection->outcome = EGRESS_TIMEOUT;
 		break;
+	case DEADLINE_ASK_LEFT:
+		return refuse_reset(proxy, connection, "its client left before the answer");
+	case DEADLINE_WHO:
 	case DEADLINE_ASK:
 		give_up_question(connection);
 		break;

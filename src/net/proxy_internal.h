@@ -53,15 +53,17 @@ enum step {
  */
 enum deadline {
 	DEADLINE_NONE,
-	DEADLINE_SILENT, /* nothing was said yet: perhaps the server speaks first */
-	DEADLINE_FIRST,	 /* the first byte */
-	DEADLINE_HEAD,	 /* the rest of a head or hello */
-	DEADLINE_DIAL,	 /* the dialer has limits of its own, below this one */
-	DEADLINE_ASK,	 /* a person's answer */
-	DEADLINE_ANSWER, /* the head of a response */
-	DEADLINE_LEFT,	 /* the same for a client that has said its last, and may have left */
-	DEADLINE_KEEP,	 /* a kept connection without a request */
-	DEADLINE_IDLE,	 /* nothing moves in a tunnel or body */
+	DEADLINE_SILENT,   /* nothing was said yet: perhaps the server speaks first */
+	DEADLINE_FIRST,	   /* the first byte */
+	DEADLINE_HEAD,	   /* the rest of a head or hello */
+	DEADLINE_DIAL,	   /* the dialer has limits of its own, below this one */
+	DEADLINE_WHO,	   /* which program connects */
+	DEADLINE_ASK,	   /* a person's answer */
+	DEADLINE_ASK_LEFT, /* the same for a client that has said its last, and may have left */
+	DEADLINE_ANSWER,   /* the head of a response */
+	DEADLINE_LEFT,	   /* the same for a client that has said its last, and may have left */
+	DEADLINE_KEEP,	   /* a kept connection without a request */
+	DEADLINE_IDLE,	   /* nothing moves in a tunnel or body */
 	DEADLINE_DRAIN,
 	DEADLINE_PACE, /* bytes of a quota by time come again */
 	DEADLINE_COUNT,
@@ -232,6 +234,8 @@ void connection_close(struct proxy *proxy, struct connection *connection);
 void connection_reset(struct proxy *proxy, struct connection *connection);
 /* It goes on when all others had their turn. */
 void connection_ready(struct proxy *proxy, struct connection *connection);
+/* Whether it waits for a person; false: too many do, and none of them has left. */
+bool connection_hold(struct proxy *proxy, struct connection *connection);
 /* It waits until memory is given back: STEP_WAIT. */
 enum step connection_starve(struct proxy *proxy, struct connection *connection);
 /* Forgets the upstream, and what was on its way there or from there. */

@@ -58,8 +58,8 @@ static bool is_open(const struct proxy *proxy, const struct host *host,
 
 /*
  * A name that was not asked for before. Denied connections are told when they come; here only that
- * a name was asked for which no rule could open, and that there is no room for another one. Of those
- * that no rule opens there is no end: beyond their room they are counted.
+ * a name was asked for which no rule could open, and that there is no room for another one. Of
+ * those that no rule opens there is no end: beyond their room they are counted.
  */
 static int give_new(struct proxy *proxy, const struct host *host, const struct asker *asker,
 		    uint32_t *ret_index)

@@ -220,10 +220,15 @@ static enum judgement ask(struct proxy *proxy, struct connection *connection,
 	/* who could answer has no ear for it any more */
 	if (proxy->is_ending)
 		return deny(connection, "nobody can be asked: its task has ended");
-	if (!report_question(proxy, connection, kind, method, path))
+	if (kind == EGRESS_WHO)
+		connection_wait(proxy, connection, DEADLINE_WHO);
+	else if (!connection_hold(proxy, connection))
+		return deny(connection, "too many connections wait for a person's answer");
+	if (!report_question(proxy, connection, kind, method, path)) {
+		connection_wait(proxy, connection, DEADLINE_NONE);
 		return proxy->is_held ? JUDGE_WAIT : deny(connection, "nobody can be asked");
+	}
 	*leave = LEAVE_ASKED;
-	connection_wait(proxy, connection, DEADLINE_ASK);
 	return JUDGE_WAIT;
 }
 

@@ -54,6 +54,12 @@ def reset_of(address):
             raise AssertionError("closed, not reset")
 
 
+def raise_files(least):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    assert hard >= least, "too few descriptors for this test"
+
+
 # ---- captured connections
 
 @in_network
@@ -637,6 +643,61 @@ def test_ask_and_who():
             assert bool(proxy.dials) == (status == b" 200 ")
 
 
+def ask(name):
+    end = dial_name(name, 80)
+    end.sendall(REQUEST.replace(b"good", name.split(".")[0].encode()))
+    return end
+
+
+@in_network
+def test_held_connections_have_a_limit():
+    """Those beyond it are refused in words, and nobody else notices."""
+    raise_files(4096)
+    with Proxy("ask,asked.example,port=80", "allow,good.example,port=80",
+               dial=Origin(web)) as proxy:
+        held = [ask("asked.example") for _ in range(256)]
+        until(lambda: len(proxy.questions) == 256)
+        answer = read_all(ask("asked.example"))
+        assert b" 403 " in answer and b"too many connections wait" in answer, answer
+        assert len(proxy.questions) == 256
+        with ask("good.example") as end:
+            assert end.recv(4096) == OK
+        # an answer makes room
+        proxy.reply(proxy.questions[0], yes=1)
+        assert held[0].recv(4096) == OK
+        held[0].close()
+        held.append(ask("asked.example"))
+        until(lambda: len(proxy.questions) == 257)
+        proxy.reply(proxy.questions[-1], yes=1)
+        assert held[-1].recv(4096) == OK
+
+
+@in_network
+def test_who_left_is_not_held():
+    """A reset is seen at once; who only closed makes room for the next that is there."""
+    raise_files(4096)
+    with Proxy("ask,asked.example,port=80", dial=Origin(web)) as proxy:
+        for number in range(20):
+            end = ask("asked.example")
+            until(lambda count=number: len(proxy.questions) == count + 1)
+            leave(end, True)
+        lost = b"its client left before the answer"
+        until(lambda: proxy.stopped("asked.example"))
+        for number in range(300):
+            leave(ask("asked.example"), False)
+            until(lambda count=number: len(proxy.questions) == count + 21)
+        last = ask("asked.example")
+        until(lambda: len(proxy.questions) == 321)
+        proxy.reply(proxy.questions[-1], yes=1)
+        assert last.recv(4096) == OK
+        assert proxy.finish() == 0
+        reasons = {}
+        for flow in proxy.stopped("asked.example"):
+            reasons[flow.reason] = reasons.get(flow.reason, 0) + (flow.repeated or 1)
+        assert reasons[lost] == 20, reasons
+        assert reasons[b"its client may have left, and others wait"] == 300 - 255, reasons
+
+
 @in_network
 def test_once_is_for_one_action():
     actions = [7, 7, 8, 7]
@@ -924,12 +985,6 @@ def test_descriptors_run_out():
             except ConnectionResetError:
                 return False
         until(works)
-
-
-def raise_files(least):
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    assert hard >= least, "too few descriptors for this test"
 
 
 @in_network
