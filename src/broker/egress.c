@@ -60,6 +60,7 @@ static void shut(struct task *task)
 	if (!egress->is_on)
 		return;
 	egress->is_on = false;
+	egress_ask_end(&egress->asks);
 	forget_first(task);
 	if (egress->is_begun) {
 		task_watch_remove(task, &egress->from_proxy);
@@ -73,7 +74,7 @@ static void shut(struct task *task)
 	box_close_capture(&task->box);
 }
 
-static void fail(struct task *task, const char *role, const char *what)
+void egress_fail(struct task *task, const char *role, const char *what)
 {
 	shut(task);
 	egress_tell_alarm(task, role, what);
@@ -182,7 +183,7 @@ static void take_end(struct task *task, struct role *role, const char *name)
 	if (egress->is_ending)
 		egress->has_ended[role == &egress->dialer] = true;
 	else
-		fail(task, name, "it ended");
+		egress_fail(task, name, "it ended");
 }
 
 /* True where the role's channel goes on, and has nothing more to say now. */
@@ -209,7 +210,7 @@ static bool listen_to(struct task *task, struct role *role, const char *name,
 			message_close_fds(&message);
 		}
 		if (result < 0) {
-			fail(task, name, why);
+			egress_fail(task, name, why);
 			return false;
 		}
 		/* what was heard may have ended the task's network */
@@ -269,8 +270,8 @@ static void on_patience(struct task *task, struct task_timer *timer)
 	struct egress *egress = OF(patience, timer);
 
 	if (egress->is_on && !is_ready(egress))
-		fail(task, egress->is_ready[0] ? "bawn-dialer" : "bawn-proxy",
-		     "it was not ready in time");
+		egress_fail(task, egress->is_ready[0] ? "bawn-dialer" : "bawn-proxy",
+			    "it was not ready in time");
 }
 
 static void on_telling(struct task *task, struct task_timer *timer)
@@ -301,7 +302,8 @@ static void on_first(struct task *task, struct task_watch *watch, short events)
 	fd_close(&peer[0]);
 	fd_close(&peer[1]);
 	if (result < 0) {
-		fail(task, "bawn-proxy", error.message[0] ? error.message : "it cannot be started");
+		egress_fail(task, "bawn-proxy",
+			    error.message[0] ? error.message : "it cannot be started");
 		return;
 	}
 	egress->is_begun = true;
@@ -342,6 +344,7 @@ int egress_begin(struct task *task, struct error *error)
 		return result;
 	egress->is_on = true;
 	egress->by_ports = capture->tcp < 0;
+	egress->asks = (struct egress_asks){ .answered = egress_answer, .context = task };
 	egress_flood_begin(&egress->flood, clock_monotonic_ns());
 	egress->patience.fire = on_patience;
 	egress->telling.fire = on_telling;
@@ -430,10 +433,10 @@ static void drain(struct task *task)
 	egress->is_ending = true;
 	(void)shutdown(egress->proxy.channel, SHUT_WR);
 	if (!hear_out(task, until_ns))
-		fail(task, egress->has_ended[0] ? "bawn-dialer" : "bawn-proxy",
-		     "it did not end with its task");
+		egress_fail(task, egress->has_ended[0] ? "bawn-dialer" : "bawn-proxy",
+			    "it did not end with its task");
 	else if (egress->is_on && !has_ended_well(&egress->proxy, until_ns))
-		fail(task, "bawn-proxy", "it ended before it had told all");
+		egress_fail(task, "bawn-proxy", "it ended before it had told all");
 }
 
 void egress_end(struct task *task)

@@ -9,11 +9,12 @@
  * that says what it must not, or dies, ends the other one and the task's network with it: whoever
  * connects then is refused, and neither is started again.
  *
- * Questions: which program connects (connector.h), and what a person says (approval.h: deny where
+ * Questions: which program connects (connector.h), and what a person says (egress_ask.h: deny where
  * nobody can be asked).
  */
 #pragma once
 
+#include "broker/egress_ask.h"
 #include "broker/egress_flood.h"
 #include "broker/task_loop.h"
 #include "ipc/role.h"
@@ -45,6 +46,7 @@ struct egress {
 	struct task_timer nap;	    /* until what they say is heard again */
 	uint64_t heard_ns;	    /* when something was heard last */
 	uint64_t open; /* connections that were told to have begun, and not to have ended */
+	struct egress_asks asks; /* what a person has not answered yet */
 	struct egress_flood flood;
 	struct task_timer telling; /* of what had no room in the record */
 };

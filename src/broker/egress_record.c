@@ -5,7 +5,6 @@
 #include "broker/egress_internal.h"
 
 #include "base/clock.h"
-#include "broker/approval.h"
 #include "broker/connector.h"
 #include "broker/egress.h"
 #include "broker/task.h"
@@ -17,8 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A host in brackets, a colon and a port. */
-#define TARGET_BYTES (HOST_NAME_BYTES + 12)
+#define TARGET_BYTES EGRESS_TARGET_BYTES
 
 /* Between a decision of the dialer's and our look at it. */
 #define CLOCK_SLACK_S 5
@@ -106,6 +104,15 @@ static struct job *job_of(struct task *task, const struct sockets_end *here,
 		if (job->family && job->family == connector.family)
 			return job;
 	return NULL;
+}
+
+static struct job *job_numbered(struct task *task, unsigned number)
+{
+	struct job *job = task->jobs;
+
+	while (job && job->number != number)
+		job = job->next;
+	return job;
 }
 
 /* What there is no room for now is told soon. */
@@ -381,14 +388,6 @@ static void answer_who(struct task *task, const struct egress_question_message *
 			answer->action = job->number;
 }
 
-static void note_answer(const struct approval_request *request, enum approval_answer answer,
-			const char *why, void *context)
-{
-	(void)request;
-	(void)why;
-	*(enum approval_answer *)context = answer;
-}
-
 static struct event event_of_answer(const char *target, bool yes, uint64_t asked_ns)
 {
 	return (struct event){ .body.approval = { .verb = "net.connect",
@@ -398,34 +397,48 @@ static struct event event_of_answer(const char *target, bool yes, uint64_t asked
 						  .asked_ns = asked_ns } };
 }
 
-/* A person's word on a connection. Nobody can be asked: no. */
-static void answer_may(struct task *task, const struct egress_question_message *question,
-		       const struct host *host, struct egress_reply *answer)
+static void record_answer(struct task *task, const struct egress_asked *asked, bool yes)
 {
-	enum approval_answer said = APPROVAL_DENY;
-	char target[TARGET_BYTES];
-	struct approval_request request = { .verb = "net.connect",
-					    .target = target,
-					    .rule = policy_of(task)->rules[question->rule].ref,
-					    .reason = "a rule asks about this connection" };
-	const struct job *job = job_of(task, NULL, NULL);
 	struct egress_row row = { .told = EGRESS_TOLD_ASKED,
-				  .port = question->port,
-				  .rule = question->rule,
-				  .job = job ? job->number : 0,
+				  .port = asked->port,
+				  .rule = asked->rule,
+				  .job = asked->job,
+				  .verdict = yes ? EGRESS_ALLOW : EGRESS_DENY,
+				  .longest_ns = clock_monotonic_ns() - asked->asked_ns,
 				  .count = 1 };
-	uint64_t asked_ns = clock_monotonic_ns();
-	struct event event;
+	struct event event = event_of_answer(asked->target, yes, row.longest_ns);
 
-	print_target(host, question->port, target);
-	answer->yes = approval_ask(&request, 0, note_answer, &said) == 0 && said == APPROVAL_ONCE;
-	row.verdict = answer->yes ? EGRESS_ALLOW : EGRESS_DENY;
-	row.longest_ns = clock_monotonic_ns() - asked_ns;
-	egress_text(row.host, sizeof(row.host), host->name);
-	if (is_put_off(&task->egress, &row))
-		return;
-	event = event_of_answer(target, answer->yes, row.longest_ns);
-	tell(task, job_of(task, NULL, NULL), EVENT_APPROVAL, &event);
+	egress_text(row.host, sizeof(row.host), asked->host);
+	if (!is_put_off(&task->egress, &row))
+		tell(task, job_numbered(task, asked->job), EVENT_APPROVAL, &event);
+}
+
+void egress_answer(const struct egress_asked *asked, bool yes, void *context)
+{
+	struct task *task = context;
+	const struct egress_reply answer = { .id = asked->id, .kind = EGRESS_MAY, .yes = yes };
+	const char *why;
+
+	record_answer(task, asked, yes);
+	if (reply(task, &answer, &why) < 0)
+		egress_fail(task, "bawn-proxy", why);
+}
+
+/* A person's word on a connection, which may take its time. Nobody can be asked: no. */
+static void ask_person(struct task *task, const struct egress_question_message *question,
+		       const struct host *host)
+{
+	const struct job *job = job_of(task, NULL, NULL);
+	struct egress_asked asked = { .id = question->id,
+				      .rule = question->rule,
+				      .port = question->port,
+				      .job = job ? job->number : 0,
+				      .asked_ns = clock_monotonic_ns() };
+
+	egress_text(asked.host, sizeof(asked.host), host->name);
+	print_target(host, question->port, asked.target);
+	if (!egress_ask(&task->egress.asks, &asked, &policy_of(task)->rules[question->rule].ref))
+		egress_answer(&asked, false, task);
 }
 
 static int hear_question(struct task *task, const struct message *message, const char **ret_why)
@@ -452,10 +465,11 @@ static int hear_question(struct task *task, const struct message *message, const
 	answer.id = question.id;
 	answer.kind = question.kind;
 	task->egress.has_searched = question.kind == EGRESS_WHO && !task->egress.is_ending;
-	if (question.kind == EGRESS_WHO)
-		answer_who(task, &question, &answer);
-	else
-		answer_may(task, &question, &host, &answer);
+	if (question.kind == EGRESS_MAY) {
+		ask_person(task, &question, &host);
+		return 0;
+	}
+	answer_who(task, &question, &answer);
 	return reply(task, &answer, ret_why);
 }
 
@@ -530,15 +544,6 @@ static void record_dial(struct task *task, const struct egress_tried *tried,
 }
 
 /* --- what was put off */
-
-static struct job *job_numbered(struct task *task, unsigned number)
-{
-	struct job *job = task->jobs;
-
-	while (job && job->number != number)
-		job = job->next;
-	return job;
-}
 
 static void tell_flows(struct task *task, const struct egress_row *row, const struct host *host,
 		       const char *target)
