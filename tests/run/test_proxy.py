@@ -294,7 +294,8 @@ HOSTILE_HEADS = [
 
 @in_network
 def test_hostile_words_at_the_door():
-    with Proxy("allow,good.example", dial=Origin(web)) as proxy:
+    # what a path means is asked where a rule goes by it
+    with Proxy("allow,good.example,path=/**", dial=Origin(web)) as proxy:
         for request in HOSTILE_HEADS:
             end = door()
             try:
