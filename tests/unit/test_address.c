@@ -311,6 +311,8 @@ static void classes(void **state)
 		{ "fc00::", ADDRESS_PRIVATE },
 		{ "fdff:ffff::1", ADDRESS_PRIVATE },
 		{ "fd00:ec2::254", ADDRESS_METADATA },
+		{ "fd00:c1::a9fe:a9fe", ADDRESS_METADATA },
+		{ "fd00:a9fe:a9fe::1", ADDRESS_METADATA },
 		{ "fd20:ce::254", ADDRESS_METADATA },
 		{ "fe00::1", ADDRESS_RESERVED },
 		{ "fe80::1", ADDRESS_RESERVED },

@@ -140,6 +140,10 @@ static void names_and_ports(void **state)
 		{ "fc00::/7", "fd00:ec2::254", 443, false },
 		{ "fc00::/7", "fd12::1", 443, true },
 		{ "fd00:ec2::254/128", "fd00:ec2::254", 443, true },
+		{ "fc00::/7", "fd00:c1::a9fe:a9fe", 80, false },
+		{ "fd00:c1::/32", "fd00:c1::a9fe:a9fe", 80, false },
+		{ "fc00::/7", "fd00:a9fe:a9fe::1", 80, false },
+		{ "fd00:a9fe:a9fe::1/128", "fd00:a9fe:a9fe::1", 80, true },
 		{ "::1/128", "::1", 443, true },
 	};
 
