@@ -114,10 +114,14 @@ static void ask_rules(const struct dialer *dialer, const struct dial *dial,
 	egress_decide(dialer->policy, question, answer);
 }
 
-/* The addresses are known: all of them have to be ones that may be dialled. */
+/*
+ * The addresses are known: all of them have to be ones that may be dialled. What may be so by facts
+ * that only the proxy knows counts as such: it asks again before it sends anything.
+ */
 static int judge_addresses(struct dialer *dialer, struct dial *dial, uint64_t now_ns)
 {
 	struct egress_question question;
+	struct egress_opening opening;
 	struct egress_answer answer;
 
 	dial->resolved_ns = now_ns;
@@ -128,7 +132,7 @@ static int judge_addresses(struct dialer *dialer, struct dial *dial, uint64_t no
 	for (uint32_t i = 0; i < dial->lookup.address_count; i++) {
 		const struct address *address = &dial->lookup.addresses[i];
 
-		if (egress_check_address(dialer->policy, &question, &answer, address))
+		if (egress_check_address(dialer->policy, &question, &answer, address, &opening))
 			return dial_finish(dialer, dial, EGRESS_SPECIAL, address, -1, now_ns);
 	}
 	return dial_connect(dialer, dial, now_ns);

@@ -162,7 +162,7 @@ static void turn_to(struct proxy *proxy, struct connection *connection,
 		connection_drop_upstream(proxy, connection);
 	connection->host = request->host;
 	connection->port = request->port;
-	connection->is_counted = false;
+	connection->is_counted = connection->is_opener = false;
 }
 
 /* The whole of a request's verdict; STEP_NEXT: allowed. */

@@ -111,6 +111,7 @@ struct connection {
 	bool is_named;	 /* at a door: host and port were said */
 	bool has_http;	 /* its http_state was used */
 	bool is_counted; /* among the connections of its rule's quota */
+	bool is_opener;	 /* and that rule was one that opens a private service */
 	bool is_waiting; /* in the list of those that go on in the next turn */
 	bool is_starved; /* it goes on when memory was given back */
 	uint64_t deadline_ns, started_ns;

@@ -256,11 +256,38 @@ static enum judgement ask_person(struct proxy *proxy, struct connection *connect
 }
 
 /* Such a rule is for one action, which is known with the program that connects. */
-static bool wants_action(const struct connection *connection)
+static bool wants_action(const struct connection *connection, const struct egress_rule *rule)
 {
-	const struct egress_rule *rule = connection->answer.rule;
-
 	return rule && rule->flags & EGRESS_ONCE && !(connection->known & EGRESS_FACT_TOOL);
+}
+
+/*
+ * The dialer has looked at host and port alone: whether all that is known now leads to the address
+ * that it has connected to. True while there is none.
+ */
+static bool may_reach(struct proxy *proxy, struct connection *connection,
+		      const struct egress_question *question, struct egress_opening *ret_opening)
+{
+	*ret_opening = (struct egress_opening){ .needs = 0 };
+	if (connection->dial != DIAL_DONE)
+		return true;
+	connection->outcome = EGRESS_DONE;
+	if (egress_check_address(&proxy->policy, question, &connection->answer,
+				 &connection->address, ret_opening))
+		connection->outcome = EGRESS_SPECIAL;
+	connection->answer.needs |= ret_opening->needs;
+	return connection->outcome == EGRESS_DONE;
+}
+
+/* Where a wider rule allows the name, the one that opens a private service is the one that counts. */
+static void turn_to_opener(struct connection *connection, const struct egress_rule *opener)
+{
+	if (!opener || opener == connection->answer.rule)
+		return;
+	connection->answer.rule = opener;
+	if (!connection->is_opener)
+		connection->is_counted = false;
+	connection->is_opener = true;
 }
 
 static const char crowded[] = "the task has too many open files to find the program that connects";
@@ -292,11 +319,15 @@ enum judgement connection_judge_request(struct proxy *proxy, struct connection *
 		.tool = connection->has_tool ? &connection->tool : NULL,
 	};
 	struct egress_answer *answer = &connection->answer;
+	struct egress_opening opening;
 
 	egress_decide(&proxy->policy, &question, answer);
 	if (answer->verdict == EGRESS_DENY)
 		return deny(connection, fault_of_answer(connection));
-	if (answer->needs & EGRESS_FACT_TOOL || wants_action(connection)) {
+	if (!may_reach(proxy, connection, &question, &opening))
+		return deny(connection, connection_trouble(connection));
+	if (answer->needs & EGRESS_FACT_TOOL || wants_action(connection, answer->rule) ||
+	    wants_action(connection, opening.rule)) {
 		if (connection->who == LEAVE_NONE)
 			return ask(proxy, connection, EGRESS_WHO, &connection->who, NULL, NULL);
 		return JUDGE_WAIT;
@@ -309,6 +340,7 @@ enum judgement connection_judge_request(struct proxy *proxy, struct connection *
 		if (judgement != JUDGE_ALLOW)
 			return judgement;
 	}
+	turn_to_opener(connection, opening.rule);
 	if (!is_for_its_action(proxy, connection))
 		return deny(connection, connection->is_crowded ?
 						crowded :

@@ -341,24 +341,48 @@ void egress_decide(const struct egress_policy *policy, const struct egress_quest
 		ret_answer->rule = maybe.rules[0];
 }
 
-/* Whether the rule of a name lets it lead there. */
-static bool opens(const struct egress_rule *rule, enum address_kind kind)
+/* Whether what a rule says is counted, which it is where the rule itself decides. */
+static bool is_counted(const struct egress_rule *rule)
 {
+	return rule->bytes_up || rule->bytes_down || rule->bytes_per_second || rule->connections ||
+	       rule->requests_per_minute || rule->flags & EGRESS_ONCE;
+}
+
+/* Whether a rule that matches lets the host lead there. */
+static bool opens(const struct egress_rule *rule, const struct host *host,
+		  const struct address_class *class)
+{
+	if (rule->kind == EGRESS_NETWORK)
+		return rule->prefix_bits >= class->bits &&
+		       (host->kind == HOST_ADDRESS || !is_counted(rule));
 	if (!(rule->flags & EGRESS_PRIVATE))
 		return false;
 	if (rule->kind == EGRESS_EXACT)
-		return kind == ADDRESS_PRIVATE || kind == ADDRESS_LOOPBACK;
-	return rule->kind == EGRESS_BELOW && kind == ADDRESS_PRIVATE;
+		return class->kind == ADDRESS_PRIVATE || class->kind == ADDRESS_LOOPBACK;
+	return rule->kind == EGRESS_BELOW && class->kind == ADDRESS_PRIVATE;
+}
+
+static const char *fault_of_network(const struct egress_rule *rule,
+				    const struct egress_answer *answer)
+{
+	if (rule->verdict == EGRESS_DENY)
+		return "a rule denies this address";
+	if (rule->verdict == EGRESS_ASK && answer->verdict == EGRESS_ALLOW)
+		return "a rule asks about this address";
+	return NULL;
 }
 
 const char *egress_check_address(const struct egress_policy *policy,
 				 const struct egress_question *question,
-				 const struct egress_answer *answer, const struct address *address)
+				 const struct egress_answer *answer, const struct address *address,
+				 struct egress_opening *ret_opening)
 {
 	size_t length = strlen(question->host->name);
+	struct egress_opening opening = { .needs = 0 };
 	struct address_class class;
 	bool is_open;
 
+	*ret_opening = opening;
 	address_classify(address, &class);
 	is_open = class.kind == ADDRESS_PUBLIC;
 	if (answer->verdict == EGRESS_DENY)
@@ -372,15 +396,22 @@ const char *egress_check_address(const struct egress_policy *policy,
 				   matches_host(rule, question->host, length)) ||
 		    !matches_rest(policy, rule, question, &needs))
 			continue;
-		if (is_network && rule->verdict == EGRESS_DENY)
-			return "a rule denies this address";
-		if (is_network && rule->verdict == EGRESS_ASK && answer->verdict == EGRESS_ALLOW)
-			return "a rule asks about this address";
-		if (rule->verdict != EGRESS_DENY && !(needs & ~answer->needs))
-			is_open |= is_network ? rule->prefix_bits >= class.bits :
-						opens(rule, class.kind);
+		if (is_network && fault_of_network(rule, answer))
+			return fault_of_network(rule, answer);
+		if (rule->verdict == EGRESS_DENY || !opens(rule, question->host, &class))
+			continue;
+		opening.needs |= needs;
+		is_open |= !needs;
+		if (!needs && !is_network && (!opening.rule || rule == answer->rule))
+			opening.rule = rule;
 	}
-	return is_open ? NULL : class.text;
+	if (!is_open && !opening.needs)
+		return class.text;
+	if (is_open)
+		opening.needs = 0;
+	if (class.kind != ADDRESS_PUBLIC)
+		*ret_opening = opening;
+	return NULL;
 }
 
 struct rule_ref egress_answer_rule(const struct egress_answer *answer)

@@ -157,15 +157,25 @@ struct egress_answer {
 void egress_decide(const struct egress_policy *policy, const struct egress_question *question,
 		   struct egress_answer *ret_answer);
 
+/* What opens an address that is not of the public network. */
+struct egress_opening {
+	uint32_t needs; /* set of enum egress_fact; 0: it is sure that something does */
+	/* a rule of the name, which is the one that counts then; NULL: none has to, or a network's */
+	const struct egress_rule *rule;
+};
+
 /*
  * Whether an address that a host has may be dialled for this question (host and port of the name):
  * NULL, or why not, a constant text. A rule that denies the address by itself counts, too, known or
  * not what else it demands, and so does one that asks about it where the answer allows the name.
- * Where the answer has `needs`, this one is for as long: to be asked again with the final answer.
+ * NULL with `needs` of the answer or the opening: for as long, and not a byte may be sent; to be
+ * asked again with what was not known. A network's rule with a quota or `once` opens nothing for a
+ * name: they would be counted nowhere.
  */
 const char *egress_check_address(const struct egress_policy *policy,
 				 const struct egress_question *question,
-				 const struct egress_answer *answer, const struct address *address);
+				 const struct egress_answer *answer, const struct address *address,
+				 struct egress_opening *ret_opening);
 
 /* The rule that answers, for people and records: a built-in one where none of the policy does. */
 struct rule_ref egress_answer_rule(const struct egress_answer *answer);

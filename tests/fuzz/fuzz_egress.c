@@ -27,6 +27,7 @@ static void require(bool condition)
 static void check_answer(const struct egress_policy *policy, const struct egress_question *question)
 {
 	struct address metadata = { .family = ADDRESS_V4, .bytes = { 169, 254, 169, 254 } };
+	struct egress_opening opening;
 	struct egress_answer answer;
 	bool names_it = false;
 
@@ -41,7 +42,7 @@ static void check_answer(const struct egress_policy *policy, const struct egress
 		names_it |= policy->rules[i].kind == EGRESS_NETWORK &&
 			    policy->rules[i].prefix_bits == 32;
 	if (!names_it || answer.verdict == EGRESS_DENY)
-		require(egress_check_address(policy, question, &answer, &metadata));
+		require(egress_check_address(policy, question, &answer, &metadata, &opening));
 }
 
 static void check(const struct egress_policy *policy)

@@ -190,9 +190,12 @@ def sealed(content):
 
 class Proxy:
     """bawn-proxy with these rules. Its dials are answered by `dial(host, port)`: a socket for the
-    proxy, or an outcome; its questions by `who` and `may`, dictionaries of a reply's fields."""
+    proxy, or an outcome; its questions by `who` and `may`, dictionaries of a reply's fields.
+    All names lead to one address."""
 
-    def __init__(self, *rules, dial=None, who=None, may=None, answer=True, limits=None):
+    def __init__(self, *rules, dial=None, who=None, may=None, answer=True, limits=None,
+                 address="93.184.216.34"):
+        self.address = address
         self.flows, self.dials, self.questions, self.cancels = [], [], [], []
         self.dial_with, self.who, self.may, self.answer = dial, who, may, answer
         self.is_ready, self.ears = False, threading.Event()
@@ -272,7 +275,7 @@ class Proxy:
             self.send(self.peer, DIALED, Dialed(id=dial.id, outcome=found))
             return
         self.send(self.peer, DIALED,
-                  Dialed(id=dial.id, outcome=DONE, address=Address.of("203.0.113.5")), [found])
+                  Dialed(id=dial.id, outcome=DONE, address=Address.of(self.address)), [found])
         found.close()
 
     @staticmethod

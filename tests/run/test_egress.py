@@ -427,6 +427,37 @@ def test_a_closed_way_is_not_resolved(host, place, tmp_path):
     assert ["net.rule", "pub.example:80"] in ran.denials, ran
 
 
+POST = "curl -s -m 9 -X POST http://private.example/admin; "
+# What allows the name, what opens its address, and what is in neither.
+BEYOND = [
+    ("host: '*.example', dangerous: true, protocol: http, methods: [GET, POST]",
+     "host: private.example, protocol: http, private: true, methods: [GET], paths: [/ok]",
+     "curl -s -m 9 http://private.example/ok; " + POST, "GET /ok"),
+    ("host: private.example, protocol: http, methods: [GET, POST]",
+     "host: 10.1.2.3, protocol: http, methods: [GET], paths: [/ok]",
+     "curl -s -m 9 http://private.example/ok; " + POST, "GET /ok"),
+    ("host: private.example", "host: 10.1.2.3, protocol: ssh", POST, None),
+    ("host: private.example", "host: 10.1.2.3, protocol: http, max-bytes: 100000", POST, None),
+    ("host: '*.example', dangerous: true, protocols: [tcp]",
+     "host: private.example, protocols: [tcp], private: true, tool: /usr/bin/curl",
+     "curl -s -m 9 http://private.example/ok; python3 -c 'import urllib.request as u;"
+     "u.urlopen(\"http://private.example/no\", timeout=9)' 2>/dev/null; ", "GET /ok"),
+]
+
+
+@pytest.mark.parametrize("wide, narrow, script, may", BEYOND)
+def test_what_opens_a_private_service_opens_no_more(host, place, tmp_path, wide, narrow, script,
+                                                    may):
+    policy = policy_in(tmp_path)
+    policy.write_text("version: 1\nnetwork:\n  allow:\n" + "".join(
+        f"    - {{{rule}, ports: [80]}}\n" for rule in (wide, narrow)))
+    ran = run(host, place, [], DIRECT + script + "exit 3", "--policy", str(policy))
+    lines = [one["line"] for one in ran.seen if one["kind"] == "request"]
+    assert ran.status == 3 and lines == ([f"{may} HTTP/1.1"] if may else []), ran
+    assert bool(ran.payload) == bool(may), ran
+    assert ["net.special", "private.example:80"] in ran.denials, ran
+
+
 def test_no_network_by_default(host, place):
     ran = run(host, place, [], "curl -s -m 5 http://pub.example/; env | grep -i _proxy; exit 3")
     assert ran.status == 3 and ran.out == "" and not ran.seen, ran

@@ -140,10 +140,10 @@ static void names_and_ports(void **state)
 		{ "fc00::/7", "fd00:ec2::254", 443, false },
 		{ "fc00::/7", "fd12::1", 443, true },
 		{ "fd00:ec2::254/128", "fd00:ec2::254", 443, true },
-		{ "fc00::/7", "fd00:c1::a9fe:a9fe", 80, false },
-		{ "fd00:c1::/32", "fd00:c1::a9fe:a9fe", 80, false },
-		{ "fc00::/7", "fd00:a9fe:a9fe::1", 80, false },
-		{ "fd00:a9fe:a9fe::1/128", "fd00:a9fe:a9fe::1", 80, true },
+		{ "fc00::/7", "fd00:c1::a9fe:a9fe", 443, false },
+		{ "fd00:c1::/32", "fd00:c1::a9fe:a9fe", 443, false },
+		{ "fc00::/7", "fd00:a9fe:a9fe::1", 443, false },
+		{ "fd00:a9fe:a9fe::1/128", "fd00:a9fe:a9fe::1", 443, true },
 		{ "::1/128", "::1", 443, true },
 	};
 
@@ -470,6 +470,16 @@ static void upgrades(void **state)
 	assert_int_equal(ask(&policy, &question).verdict, EGRESS_DENY);
 }
 
+/* Why not, with the facts that are still to be known in the opening. */
+static struct egress_opening opening;
+
+static const char *fault_of(const struct egress_policy *policy,
+			    const struct egress_question *question,
+			    const struct egress_answer *answer, const struct address *address)
+{
+	return egress_check_address(policy, question, answer, address, &opening);
+}
+
 /* egress.tsv, "DNS answer": what a name resolves to. */
 static void resolved(void **state)
 {
@@ -533,13 +543,13 @@ static void resolved(void **state)
 		answer = ask(&policy, &question);
 		assert_int_equal(answer.verdict, EGRESS_ALLOW);
 		assert_int_equal(answer.is_private, rows[i].is_private);
-		if ((egress_check_address(&policy, &question, &answer, &address) == NULL) !=
+		if ((fault_of(&policy, &question, &answer, &address) == NULL) !=
 		    rows[i].may)
 			fail_msg("row %zu", i);
 		/* other ports and denied names have no addresses */
 		question.port = 22;
 		answer = ask(&policy, &question);
-		assert_non_null(egress_check_address(&policy, &question, &answer, &address));
+		assert_non_null(fault_of(&policy, &question, &answer, &address));
 		question.port = 443;
 	}
 }
@@ -562,23 +572,75 @@ static void resolved_too_early(void **state)
 	rules[1].protocols = EGRESS_SSH;
 	answer = ask(&policy, &question);
 	assert_int_equal(answer.verdict, EGRESS_ALLOW);
-	assert_non_null(egress_check_address(&policy, &question, &answer, &address));
+	assert_non_null(fault_of(&policy, &question, &answer, &address));
 	question.known = EGRESS_FACT_PROTOCOL;
 	question.protocol = EGRESS_HTTPS;
 	answer = ask(&policy, &question);
-	assert_null(egress_check_address(&policy, &question, &answer, &address));
-	/* what may be private is so until it is known, if the answer waits for anything */
+	assert_null(fault_of(&policy, &question, &answer, &address));
+	/* what may be private is so until it is known */
 	rules[1] = rules[2];
 	rules[1].flags = EGRESS_PRIVATE;
 	rules[1].tool = "psql", rules[1].tool_inode = 3;
 	answer = ask(&policy, &question);
 	assert_int_equal(answer.needs, 0);
-	assert_non_null(egress_check_address(&policy, &question, &answer, &private));
+	assert_null(fault_of(&policy, &question, &answer, &private));
+	assert_int_equal(opening.needs, EGRESS_FACT_TOOL);
 	rules[0] = rules[1];
 	policy.rule_count = 1;
 	answer = ask(&policy, &question);
 	assert_int_equal(answer.needs, EGRESS_FACT_TOOL);
-	assert_null(egress_check_address(&policy, &question, &answer, &private));
+	assert_null(fault_of(&policy, &question, &answer, &private));
+}
+
+/* A private service is open as far as its rule goes, whatever wider rules allow of its name. */
+static void opened_by_one_rule(void **state)
+{
+	static const char *const get[] = { "GET" };
+	struct egress_rule rules[] = { rule_of(EGRESS_ALLOW, "*.example"),
+				       rule_of(EGRESS_ALLOW, "a.example") };
+	struct egress_policy policy = policy_of(rules, 2);
+	struct host host = host_of("a.example");
+	struct egress_question question = { .host = &host, .port = 443 };
+	struct egress_answer answer;
+	struct address private, public;
+
+	(void)state;
+	assert_int_equal(address_parse("10.0.0.1", 8, &private), 0);
+	assert_int_equal(address_parse("8.8.8.8", 7, &public), 0);
+	for (int is_network = 0; is_network < 2; is_network++) {
+		if (is_network)
+			rules[1] = rule_of(EGRESS_ALLOW, "10.0.0.1/32");
+		rules[0].protocols = rules[1].protocols = EGRESS_HTTP;
+		rules[1].methods = get, rules[1].method_count = 1;
+		rules[1].flags = is_network ? 0 : EGRESS_PRIVATE;
+		question.known = 0;
+		answer = ask(&policy, &question);
+		assert_null(fault_of(&policy, &question, &answer, &private));
+		assert_int_equal(opening.needs, EGRESS_FACT_PROTOCOL | EGRESS_FACT_REQUEST);
+		assert_null(fault_of(&policy, &question, &answer, &public));
+		assert_int_equal(opening.needs, 0);
+		question.known = EGRESS_FACT_PROTOCOL | EGRESS_FACT_REQUEST;
+		question.protocol = EGRESS_HTTP;
+		question.method = "GET", question.path = "/";
+		answer = ask(&policy, &question);
+		assert_ptr_equal(answer.rule, &rules[0]);
+		assert_null(fault_of(&policy, &question, &answer, &private));
+		assert_ptr_equal(opening.rule, is_network ? NULL : &rules[1]);
+		question.method = "POST";
+		answer = ask(&policy, &question);
+		assert_int_equal(answer.verdict, EGRESS_ALLOW);
+		assert_non_null(fault_of(&policy, &question, &answer, &private));
+		assert_null(fault_of(&policy, &question, &answer, &public));
+		assert_null(opening.rule);
+	}
+	/* what such a rule counts would be counted nowhere */
+	question.method = "GET";
+	rules[1].bytes_up = 1;
+	answer = ask(&policy, &question);
+	assert_non_null(fault_of(&policy, &question, &answer, &private));
+	host = host_of("10.0.0.1");
+	answer = ask(&policy, &question);
+	assert_null(fault_of(&policy, &question, &answer, &private));
 }
 
 static struct egress_rule full_rule(void)
@@ -930,6 +992,7 @@ int main(void)
 		cmocka_unit_test(upgrades),
 		cmocka_unit_test(resolved),
 		cmocka_unit_test(resolved_too_early),
+		cmocka_unit_test(opened_by_one_rule),
 		cmocka_unit_test(round_trip),
 		cmocka_unit_test(flipped_bytes),
 		cmocka_unit_test(refused_values),
