@@ -1,22 +1,29 @@
 #include "broker/connector.h"
 
 #include "base/directory.h"
+#include "base/fd.h"
 #include "isolate/box.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* "socket:[" and a number */
 #define LINK_BYTES 40
+/* PID/task/TID */
+#define TASK_BYTES 48
 
 struct search {
 	const struct box *box;
 	uint64_t network; /* the box's namespace */
+	uint64_t outside; /* our own */
 	char wanted[LINK_BYTES];
 	struct connector found;
 	unsigned holders;
@@ -33,56 +40,118 @@ static bool may_look(struct search *search)
 	return true;
 }
 
-static uint64_t inode_of(const struct box *box, long pid, const char *name)
+static uint64_t inode_of(const struct box *box, const char *task, const char *name)
 {
-	char path[48];
+	char path[TASK_BYTES + 16];
 	struct stat status;
 
-	(void)snprintf(path, sizeof(path), "%ld/ns/%s", pid, name);
+	(void)snprintf(path, sizeof(path), "%s/ns/%s", task, name);
 	return fstatat(box->proc_fd, path, &status, 0) < 0 ? 0 : status.st_ino;
 }
 
-static bool holds(struct search *search, long pid)
+/* Whether it has ended, or is a zombie: then it has nothing open. proc(5), stat */
+static bool is_over(const struct box *box, const char *task)
+{
+	char path[TASK_BYTES + 8], text[256];
+	const char *state;
+	ssize_t length;
+	int CLEANUP_FD fd = -1;
+
+	(void)snprintf(path, sizeof(path), "%s/stat", task);
+	fd = openat(box->proc_fd, path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (length < 0)
+		return true;
+	text[length] = '\0';
+	state = strrchr(text, ')');
+	return state && (state[2] == 'Z' || state[2] == 'X');
+}
+
+/* What does not let itself be looked at may have it: a program can want that (prctl(2), DUMPABLE). */
+static bool holds(struct search *search, const char *task)
 {
 	struct directory CLEANUP_DIRECTORY directory;
-	char path[32];
+	char path[TASK_BYTES + 8];
 	const char *name;
 
-	(void)snprintf(path, sizeof(path), "%ld/fd", pid);
-	(void)directory_open(&directory, search->box->proc_fd, path, 0);
+	int opened;
+
+	(void)snprintf(path, sizeof(path), "%s/fd", task);
+	opened = directory_open(&directory, search->box->proc_fd, path, 0);
 	while (may_look(search) && (name = directory_next(&directory))) {
 		char text[LINK_BYTES];
 		ssize_t length = readlinkat(directory.fd, name, text, sizeof(text) - 1);
 
-		if (length <= 0)
+		if (length <= 0) {
+			search->is_unclear |= errno == EACCES;
 			continue;
+		}
 		text[length] = '\0';
 		if (strcmp(text, search->wanted) == 0)
 			return true;
 	}
+	if ((opened < 0 || directory.code < 0) && !is_over(search->box, task))
+		search->is_unclear = true;
 	return false;
 }
 
 /* A program that another takes the place of meanwhile is not the one that connected. */
-static void look_at(struct search *search, long pid)
+static void look_at(struct search *search, const char *task)
 {
 	struct connector one = { 0 };
 	struct stat status;
-	char path[32];
+	char path[TASK_BYTES + 8];
 
-	if (inode_of(search->box, pid, "net") != search->network || !holds(search, pid))
+	if (inode_of(search->box, task, "net") != search->network || !holds(search, task))
 		return;
-	(void)snprintf(path, sizeof(path), "%ld/exe", pid);
-	if (fstatat(search->box->proc_fd, path, &status, 0) < 0 || !holds(search, pid)) {
+	(void)snprintf(path, sizeof(path), "%s/exe", task);
+	if (fstatat(search->box->proc_fd, path, &status, 0) < 0 || !holds(search, task)) {
 		search->is_unclear = true;
 		return;
 	}
 	one.device = status.st_dev;
 	one.inode = status.st_ino;
-	one.family = inode_of(search->box, pid, "uts");
+	one.family = inode_of(search->box, task, "uts");
 	if (search->holders++ && memcmp(&one, &search->found, sizeof(one)) != 0)
 		search->is_unclear = true;
 	search->found = one;
+}
+
+/*
+ * Others are in our own network, or somebody else's; a leader that has ended is in none. Process 1
+ * is ours, and lets nobody look at it.
+ */
+static bool may_be_inside(const struct search *search, long pid, const char *process)
+{
+	uint64_t network = inode_of(search->box, process, "net");
+
+	if (pid == search->box->init.pid)
+		return false;
+	return network ? network != search->outside : errno != EACCES;
+}
+
+/* A thread can have a table of descriptors of its own (unshare(2), CLONE_FILES). */
+static void look_at_threads(struct search *search, long pid)
+{
+	struct directory CLEANUP_DIRECTORY directory;
+	char path[TASK_BYTES];
+	const char *name;
+	long first = 0;
+
+	(void)snprintf(path, sizeof(path), "%ld", pid);
+	if (!may_be_inside(search, pid, path))
+		return;
+	(void)snprintf(path, sizeof(path), "%ld/task", pid);
+	(void)directory_open(&directory, search->box->proc_fd, path, 0);
+	while (may_look(search) && (name = directory_next(&directory))) {
+		long thread = strtol(name, NULL, 10);
+
+		if (first && syscall(SYS_kcmp, first, thread, KCMP_FILES, 0, 0) == 0)
+			continue;
+		first = first ? first : thread;
+		(void)snprintf(path, sizeof(path), "%ld/task/%ld", pid, thread);
+		look_at(search, path);
+	}
 }
 
 int connector_find(const struct box *box, const struct sockets_end *here,
@@ -90,13 +159,16 @@ int connector_find(const struct box *box, const struct sockets_end *here,
 {
 	struct directory CLEANUP_DIRECTORY directory;
 	struct search search = { .box = box, .looks = CONNECTOR_LOOKS };
+	char task[TASK_BYTES];
 	uint64_t inode = 0;
 	const char *name;
 	int result = sockets_find(box->capture.diag, here, there, &inode);
 
 	if (result < 0)
 		return result;
-	search.network = inode_of(box, box->init.pid, "net");
+	(void)snprintf(task, sizeof(task), "%ld", (long)box->init.pid);
+	search.network = inode_of(box, task, "net");
+	search.outside = inode_of(box, "self", "net");
 	(void)snprintf(search.wanted, sizeof(search.wanted), "socket:[%llu]",
 		       (unsigned long long)inode);
 	(void)directory_open(&directory, box->proc_fd, ".", 0);
@@ -105,7 +177,7 @@ int connector_find(const struct box *box, const struct sockets_end *here,
 		long pid = strtol(name, &end, 10);
 
 		if (pid > 0 && !*end)
-			look_at(&search, pid);
+			look_at_threads(&search, pid);
 	}
 	if (!search.looks)
 		return -E2BIG;

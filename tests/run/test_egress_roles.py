@@ -149,21 +149,70 @@ def test_denial_names_the_way(place, lying):
         "denied.example", 443, "deny", 1)
 
 
+# A socket that `sleep` has as well, and then a connection of it by somebody else.
+SHARED = """
+import ctypes, os, socket, subprocess, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+s = socket.socket()
+child = subprocess.Popen(["sleep", "60"], pass_fds=[s.fileno()])
+while "sleep" not in open(f"/proc/{child.pid}/comm").read():
+    time.sleep(0.01)
+
+def connect(s):
+    s.connect(("1.2.3.4", 1014))
+    print(s.recv(100).decode(), flush=True)
+
+def other_table(fd, ready, go):
+    if libc.unshare(0x400) < 0:  # CLONE_FILES
+        os._exit(9)
+    ready.set()
+    go.wait()
+    connect(socket.socket(fileno=fd))
+
+def in_thread():
+    ready, go, fd = threading.Event(), threading.Event(), s.detach()
+    thread = threading.Thread(target=other_table, args=(fd, ready, go))
+    thread.start()
+    ready.wait()
+    os.close(fd)
+    go.set()
+    return thread
+
+if sys.argv[1] == "both":
+    connect(s)
+elif sys.argv[1] == "hidden":
+    if libc.prctl(4, 0, 0, 0, 0) < 0:  # PR_SET_DUMPABLE
+        os._exit(9)
+    connect(s)
+elif sys.argv[1] == "thread":
+    in_thread().join()
+else:
+    # the thread that the process began with is gone, and what shows it says nothing any more
+    thread = in_thread()
+    threading.Thread(target=lambda: (thread.join(), child.kill(), os._exit(0))).start()
+    libc.pthread_exit(None)
+child.kill()
+"""
+
+
+@pytest.mark.parametrize("way", ["both", "hidden", "thread", "leaderless"])
+def test_who_cannot_be_told(place, lying, way):
+    """Another program had the socket before there was a connection, and does not say so."""
+    (place.work / "shared.py").write_text(SHARED)
+    ran = run(place, lying, f"python3 shared.py {way}")
+    known, action, _, inode = map(int, ran.stdout.splitlines()[0].split())
+    assert (known, action, inode) == (0, 0, 0), ran
+
+
 def test_who_connects(place, lying):
-    """The program that has the socket, and no word where two programs have it."""
-    shared = ("import os, socket, time\ns = socket.socket()\nos.set_inheritable(s.fileno(), True)\n"
-              "child = os.fork()\nif child == 0:\n    os.execvp('sleep', ['sleep', '60'])\n"
-              "while 'sleep' not in open(f'/proc/{child}/comm').read():\n    time.sleep(0.01)\n"
-              "s.connect(('1.2.3.4', 1014))\nprint(s.recv(100).decode(), flush=True)\n"
-              "os.kill(child, 9)\n")
-    ran = run(place, lying, f'python3 -c "{shared}"')
-    known, action, device, inode = map(int, ran.stdout.splitlines()[0].split())
-    bash = os.stat(shutil.which("bash"))
-    # another program had it before there was a connection
-    assert (known, action, inode) == (0, 0, 0)
-    ran = run(place, lying, "exec 3<>/dev/tcp/1.2.3.4/1014; read -r line <&3; echo $line")
-    known, action, device, inode = map(int, ran.stdout.splitlines()[0].split())
-    assert (known, action, device, inode) == (1, 1, bash.st_dev, bash.st_ino)
+    """The program that has the socket, whatever else runs beside it."""
+    for beside in ("", "(sleep 60 & exec true) & python3 -c 'import threading,time;"
+                       "threading.Thread(target=lambda:time.sleep(3)).start()' & sleep 0.5; "):
+        ran = run(place, lying, beside + "exec 3<>/dev/tcp/1.2.3.4/1014; read -r line <&3; "
+                  "echo $line")
+        known, action, device, inode = map(int, ran.stdout.splitlines()[0].split())
+        bash = os.stat(shutil.which("bash"))
+        assert (known, action, device, inode) == (1, 1, bash.st_dev, bash.st_ino), ran
 
 
 def test_who_is_not_searched_for_long(place, lying):
