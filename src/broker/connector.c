@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* "socket:[" and a number */
@@ -27,9 +28,13 @@ struct search {
 	char wanted[LINK_BYTES];
 	struct connector found;
 	unsigned holders;
-	unsigned looks; /* that are left */
-	bool is_unclear;
+	unsigned looks;		    /* that are left */
+	bool is_unclear, is_hidden; /* as a process is that does not let itself be looked at */
 };
+
+/* An action is hidden until its exec: that long it is waited for, and so often. */
+#define HIDDEN_NS (2L * 1000 * 1000)
+#define HIDDEN_TRIES 3
 
 /* Takes one look of those that are left. */
 static bool may_look(struct search *search)
@@ -83,7 +88,7 @@ static bool holds(struct search *search, const char *task)
 		ssize_t length = readlinkat(directory.fd, name, text, sizeof(text) - 1);
 
 		if (length <= 0) {
-			search->is_unclear |= errno == EACCES;
+			search->is_hidden |= errno == EACCES;
 			continue;
 		}
 		text[length] = '\0';
@@ -91,7 +96,7 @@ static bool holds(struct search *search, const char *task)
 			return true;
 	}
 	if ((opened < 0 || directory.code < 0) && !is_over(search->box, task))
-		search->is_unclear = true;
+		search->is_hidden = true;
 	return false;
 }
 
@@ -112,21 +117,28 @@ static void look_at(struct search *search, const char *task)
 	one.device = status.st_dev;
 	one.inode = status.st_ino;
 	one.family = inode_of(search->box, task, "uts");
-	if (search->holders++ && memcmp(&one, &search->found, sizeof(one)) != 0)
-		search->is_unclear = true;
-	search->found = one;
+	if (!search->holders++) {
+		search->found = one;
+		return;
+	}
+	if (one.device != search->found.device || one.inode != search->found.inode)
+		search->found.device = search->found.inode = 0;
+	search->is_unclear |= one.family != search->found.family;
 }
 
 /*
  * Others are in our own network, or somebody else's; a leader that has ended is in none. Process 1
- * is ours, and lets nobody look at it.
+ * and the zygote are ours, and let nobody look at them.
  */
-static bool may_be_inside(const struct search *search, long pid, const char *process)
+static bool may_be_inside(const struct search *search, long pid)
 {
-	uint64_t network = inode_of(search->box, process, "net");
+	char process[TASK_BYTES];
+	uint64_t network;
 
-	if (pid == search->box->init.pid)
+	if (pid == search->box->init.pid || pid == search->box->zygote.process.pid)
 		return false;
+	(void)snprintf(process, sizeof(process), "%ld", pid);
+	network = inode_of(search->box, process, "net");
 	return network ? network != search->outside : errno != EACCES;
 }
 
@@ -138,9 +150,6 @@ static void look_at_threads(struct search *search, long pid)
 	const char *name;
 	long first = 0;
 
-	(void)snprintf(path, sizeof(path), "%ld", pid);
-	if (!may_be_inside(search, pid, path))
-		return;
 	(void)snprintf(path, sizeof(path), "%ld/task", pid);
 	(void)directory_open(&directory, search->box->proc_fd, path, 0);
 	while (may_look(search) && (name = directory_next(&directory))) {
@@ -154,14 +163,33 @@ static void look_at_threads(struct search *search, long pid)
 	}
 }
 
+static int look_through(struct search *search)
+{
+	struct directory CLEANUP_DIRECTORY directory;
+	const char *name;
+
+	search->holders = 0;
+	search->is_unclear = search->is_hidden = false;
+	(void)directory_open(&directory, search->box->proc_fd, ".", 0);
+	while (search->network && may_look(search) && (name = directory_next(&directory))) {
+		char *end;
+		long pid = strtol(name, &end, 10);
+
+		if (pid > 0 && !*end && may_be_inside(search, pid))
+			look_at_threads(search, pid);
+	}
+	if (!search->looks)
+		return -E2BIG;
+	return search->holders && !search->is_unclear && directory.code == 0 ? 0 : -ENOENT;
+}
+
 int connector_find(const struct box *box, const struct sockets_end *here,
 		   const struct sockets_end *there, struct connector *ret_connector)
 {
-	struct directory CLEANUP_DIRECTORY directory;
+	const struct timespec moment = { .tv_nsec = HIDDEN_NS };
 	struct search search = { .box = box, .looks = CONNECTOR_LOOKS };
 	char task[TASK_BYTES];
 	uint64_t inode = 0;
-	const char *name;
 	int result = sockets_find(box->capture.diag, here, there, &inode);
 
 	if (result < 0)
@@ -171,18 +199,13 @@ int connector_find(const struct box *box, const struct sockets_end *here,
 	search.outside = inode_of(box, "self", "net");
 	(void)snprintf(search.wanted, sizeof(search.wanted), "socket:[%llu]",
 		       (unsigned long long)inode);
-	(void)directory_open(&directory, box->proc_fd, ".", 0);
-	while (search.network && may_look(&search) && (name = directory_next(&directory))) {
-		char *end;
-		long pid = strtol(name, &end, 10);
-
-		if (pid > 0 && !*end)
-			look_at_threads(&search, pid);
+	result = look_through(&search);
+	for (int i = 1; result == 0 && search.is_hidden && i < HIDDEN_TRIES; i++) {
+		(void)nanosleep(&moment, NULL);
+		result = look_through(&search);
 	}
-	if (!search.looks)
-		return -E2BIG;
-	if (!search.holders || search.is_unclear || directory.code < 0)
-		return -ENOENT;
+	if (result < 0 || search.is_hidden)
+		return result < 0 ? result : -ENOENT;
 	*ret_connector = search.found;
 	return 0;
 }

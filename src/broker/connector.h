@@ -17,13 +17,13 @@ struct box;
 #define CONNECTOR_LOOKS 65536u
 
 struct connector {
-	uint64_t device, inode; /* of its executable */
+	uint64_t device, inode; /* of its executable; 0: several programs of one action have it */
 	uint64_t family;	/* of its action (isolate/box.h); 0: not known */
 };
 
 /*
- * Who has the end `here` of a connection to `there`. -ENOENT: nobody, or several processes of
- * different programs or actions have it. -E2BIG: there is too much to look through.
+ * Who has the end `here` of a connection to `there`. -ENOENT: nobody, several actions, or
+ * perhaps somebody who does not let himself be looked at. -E2BIG: there is too much to look through.
  */
 int connector_find(const struct box *box, const struct sockets_end *here,
 		   const struct sockets_end *there, struct connector *ret_connector);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "broker/egress_internal.h"
+#include "broker/egress_whose.h"
 #include "broker/task.h"
 #include "net/edge.h"
 
@@ -124,7 +125,8 @@ static int make_order(const struct task *task, bool with_resolvers, struct error
 		return error_errno(error, result, "compiling the rules of the network");
 	memset(&order, 0, sizeof(order));
 	order.version = EGRESS_ORDER_VERSION;
-	order.flags = task->box.capture.v6 ? EGRESS_ORDER_V6 : 0;
+	order.flags = (task->box.capture.v6 ? EGRESS_ORDER_V6 : 0u) |
+		      (task->options.live ? EGRESS_ORDER_LIVE : 0u);
 	order.rules_bytes = (uint32_t)length;
 	if (with_resolvers)
 		find_resolvers(&order);
@@ -447,6 +449,7 @@ void egress_end(struct task *task)
 		drain(task);
 	egress_tell(task);
 	egress_flood_end(&egress->flood);
+	egress_forget_owners(task);
 	task_timer_remove(task, &egress->patience);
 	task_timer_remove(task, &egress->telling);
 	task_timer_remove(task, &egress->nap);

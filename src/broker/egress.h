@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct egress_owner;
 struct error;
 struct task;
 
@@ -47,6 +48,8 @@ struct egress {
 	uint64_t heard_ns;	    /* when something was heard last */
 	uint64_t open; /* connections that were told to have begun, and not to have ended */
 	struct egress_asks asks; /* what a person has not answered yet */
+	struct egress_owner *owners;	/* owned; NULL: not asked for yet (egress_whose.h) */
+	uint64_t spent_ns, spent_at_ns; /* on searches for them */
 	struct egress_flood flood;
 	struct task_timer telling; /* of what had no room in the record */
 };

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "broker/connector.h"
 #include "broker/egress.h"
+#include "broker/egress_whose.h"
 #include "broker/task.h"
 #include "net/edge.h"
 #include "policy/egress.h"
@@ -82,28 +83,23 @@ static void print_target(const struct host *host, uint16_t port, char text[stati
 		(void)snprintf(text, TARGET_BYTES, is_v6 ? "[%s]:%u" : "%s:%u", host->name, port);
 }
 
-/* Whose it is: of a run the one action; of a live task the only one, or that of its program. */
-static struct job *job_of(struct task *task, const struct sockets_end *here,
-			  const struct sockets_end *there)
+/* Of what no connection is known for. */
+static struct job *only_job(struct task *task)
 {
-	struct job *only = NULL;
-	struct connector connector;
-	bool is_several = false;
+	bool is_several;
 
-	for (struct job *job = task->jobs; job; job = job->next) {
-		if (job->state < JOB_RUNNING)
-			continue;
-		is_several = is_several || only;
-		only = job;
-	}
-	if (!is_several)
-		return only;
-	if (!here || connector_find(&task->box, here, there, &connector) < 0)
-		return NULL;
-	for (struct job *job = task->jobs; job; job = job->next)
-		if (job->family && job->family == connector.family)
-			return job;
-	return NULL;
+	return egress_whose(task, 0, NULL, NULL, &is_several);
+}
+
+/* To whoever it was for; where that cannot be told, to all. */
+static void deny(struct task *task, struct job *job, bool is_several, enum denial_kind kind,
+		 struct rule_ref rule, const char *target)
+{
+	if (job)
+		job_deny(job, kind, rule, target);
+	for (struct job *each = task->jobs; is_several && each; each = each->next)
+		if (each != job && (each->state == JOB_RUNNING || each->state == JOB_ENDED))
+			job_deny_perhaps(each, kind, rule, target);
 }
 
 static struct job *job_numbered(struct task *task, unsigned number)
@@ -320,8 +316,10 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	struct egress_flow flow;
 	char target[TARGET_BYTES];
 	struct rule_ref rule, opened;
+	struct sockets_end here, there;
 	struct host host;
 	struct job *job;
+	bool is_several;
 
 	*ret_why = "it told of a connection in no form that there is";
 	if (message->length != sizeof(flow))
@@ -331,7 +329,7 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	    flow.verdict >= EGRESS_VERDICT_COUNT || flow.outcome >= EGRESS_OUTCOME_COUNT ||
 	    flow.opened_verdict >= EGRESS_VERDICT_COUNT || !is_rule(task, flow.opened_rule) ||
 	    !is_rule(task, flow.rule) || !is_protocol(flow.protocol) ||
-	    !is_address(&flow.address) || !is_address(&flow.peer) ||
+	    !is_address(&flow.address) || !is_address(&flow.peer) || !is_address(&flow.local) ||
 	    !is_host(flow.host, sizeof(flow.host), &host) ||
 	    !is_text(flow.method, sizeof(flow.method)) || !is_text(flow.path, sizeof(flow.path)) ||
 	    !is_text(flow.reason, sizeof(flow.reason)))
@@ -345,13 +343,17 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	opened = flow.opened_rule == flow.rule ? rule :
 						 rule_of(task, flow.opened_rule, &host, flow.port);
 	print_target(&host, flow.port, target);
-	job = job_of(task, NULL, NULL);
+	here = (struct sockets_end){ flow.peer, flow.peer_port };
+	there = (struct sockets_end){ flow.local, flow.local_port };
+	job = egress_whose(task, flow.id, &here, &there, &is_several);
 	if (!is_flow_put_off(egress, job, &flow))
 		record_flow(task, job, &flow, &rule, target);
 	if (job)
 		add_to_result(job, &flow, &rule, &opened);
-	if (job && is_denied(&flow))
-		job_deny(job, kind_of(task, &flow, &host, &rule), rule, target);
+	/* what was counted as one may be of several */
+	is_several |= flow.repeated && egress_is_shared(task);
+	if (is_denied(&flow))
+		deny(task, job, is_several, kind_of(task, &flow, &host, &rule), rule, target);
 	return 0;
 }
 
@@ -371,6 +373,7 @@ static void answer_who(struct task *task, const struct egress_question_message *
 	const struct sockets_end here = { question->peer, question->peer_port };
 	const struct sockets_end there = { question->local, question->local_port };
 	struct connector connector;
+	unsigned action;
 
 	/* the box is over: nobody in it can be told apart any more */
 	int result = task->egress.is_ending ? -ESRCH :
@@ -380,12 +383,16 @@ static void answer_who(struct task *task, const struct egress_question_message *
 		answer->yes = result == -E2BIG ? EGRESS_WHO_TOO_MANY : EGRESS_WHO_UNCLEAR;
 		return;
 	}
+	action = task->options.live ? egress_action_of(task, connector.family) :
+		 task->jobs	    ? task->jobs->number :
+				      0;
+	egress_note_owner(task, question->id, action);
+	if (!connector.inode)
+		return;
 	answer->yes = EGRESS_WHO_KNOWN;
 	answer->tool_device = connector.device;
 	answer->tool_inode = connector.inode;
-	for (const struct job *job = task->jobs; job; job = job->next)
-		if (!task->options.live || (job->family && job->family == connector.family))
-			answer->action = job->number;
+	answer->action = action;
 }
 
 static struct event event_of_answer(const char *target, bool yes, uint64_t asked_ns)
@@ -428,7 +435,10 @@ void egress_answer(const struct egress_asked *asked, bool yes, void *context)
 static void ask_person(struct task *task, const struct egress_question_message *question,
 		       const struct host *host)
 {
-	const struct job *job = job_of(task, NULL, NULL);
+	const struct sockets_end here = { question->peer, question->peer_port };
+	const struct sockets_end there = { question->local, question->local_port };
+	bool is_several;
+	const struct job *job = egress_whose(task, question->id, &here, &there, &is_several);
 	struct egress_asked asked = { .id = question->id,
 				      .rule = question->rule,
 				      .port = question->port,
@@ -454,7 +464,8 @@ static int hear_question(struct task *task, const struct message *message, const
 	if (question.kind >= EGRESS_QUESTION_KIND_COUNT || !is_rule(task, question.rule) ||
 	    !is_protocol(question.protocol) || !is_address(&question.peer) ||
 	    !is_address(&question.local) || !is_host(question.host, sizeof(question.host), &host) ||
-	    !host.name[0] || !is_text(question.method, sizeof(question.method)) ||
+	    (!host.name[0] && question.kind != EGRESS_HEARD) ||
+	    !is_text(question.method, sizeof(question.method)) ||
 	    !is_text(question.path, sizeof(question.path)))
 		return -EBADMSG;
 	*ret_why = "it asked about a rule that does not ask";
@@ -469,7 +480,10 @@ static int hear_question(struct task *task, const struct message *message, const
 		ask_person(task, &question, &host);
 		return 0;
 	}
-	answer_who(task, &question, &answer);
+	if (question.kind == EGRESS_WHO)
+		answer_who(task, &question, &answer);
+	else
+		answer.yes = 1;
 	return reply(task, &answer, ret_why);
 }
 
@@ -521,7 +535,7 @@ static bool is_dial_put_off(struct egress *egress, const struct job *job,
 static void record_dial(struct task *task, const struct egress_tried *tried,
 			const struct host *host)
 {
-	struct job *job = job_of(task, NULL, NULL);
+	struct job *job = only_job(task);
 	char texts[EGRESS_LIMIT_ADDRESSES][ADDRESS_TEXT_BYTES], target[TARGET_BYTES];
 	const char *addresses[EGRESS_LIMIT_ADDRESSES + 1] = { NULL };
 	struct event event = { .body.dial = { .target = target,
@@ -629,7 +643,7 @@ void egress_tell(struct task *task)
 
 		flow.repeated = flood->left_out > 1 ? flood->left_out : 0;
 		flood->left_out = 0;
-		record_flow(task, job_of(task, NULL, NULL), &flow, &rule, "");
+		record_flow(task, only_job(task), &flow, &rule, "");
 	}
 }
 

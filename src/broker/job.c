@@ -335,15 +335,30 @@ void job_tell(struct job *job, enum event_type type, struct event *event)
 		job_kill(job);
 }
 
-void job_deny(struct job *job, enum denial_kind kind, struct rule_ref rule, const char *object)
+static void deny(struct job *job, enum denial_kind kind, struct rule_ref rule, const char *object,
+		 const char *doubt)
 {
 	struct denial_list *denials = job->options.denials;
 
-	if (denial_add(denials, kind, rule, object, true)) {
-		struct event event = { .body.denial = &denials->items[denials->count - 1] };
+	if (denial_add(denials, kind, rule, object, !doubt)) {
+		struct denial *denial = &denials->items[denials->count - 1];
+		struct event event = { .body.denial = denial };
 
+		denial->reason = doubt;
 		job_tell(job, EVENT_DENIAL, &event);
 	}
+}
+
+void job_deny(struct job *job, enum denial_kind kind, struct rule_ref rule, const char *object)
+{
+	deny(job, kind, rule, object, NULL);
+}
+
+void job_deny_perhaps(struct job *job, enum denial_kind kind, struct rule_ref rule,
+		      const char *object)
+{
+	deny(job, kind, rule, object,
+	     "of an action that ran then, perhaps not this one: which cannot be told");
 }
 
 struct network_target *job_target(struct job *job, const char *host, uint16_t port,

@@ -111,6 +111,10 @@ void job_tell(struct job *job, enum event_type type, struct event *event);
 /* A refusal that was measured: in the result, and on record where it is a new one. */
 void job_deny(struct job *job, enum denial_kind kind, struct rule_ref rule, const char *object);
 
+/* The same of what may have been refused to another action that runs; it says so. */
+void job_deny_perhaps(struct job *job, enum denial_kind kind, struct rule_ref rule,
+		      const char *object);
+
 /* Its row of what it connected to; NULL: there are too many. */
 struct network_target *job_target(struct job *job, const char *host, uint16_t port,
 				  const char *verdict, const struct rule_ref *rule);

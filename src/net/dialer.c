@@ -22,7 +22,7 @@ bool dialer_check(const struct egress_order *order)
 {
 	if (order->version != EGRESS_ORDER_VERSION ||
 	    order->resolver_count > EGRESS_LIMIT_RESOLVERS ||
-	    (order->flags & ~(uint32_t)(EGRESS_ORDER_DOOR | EGRESS_ORDER_V6)))
+	    (order->flags & ~(uint32_t)(EGRESS_ORDER_DOOR | EGRESS_ORDER_V6 | EGRESS_ORDER_LIVE)))
 		return false;
 	for (uint32_t i = 0; i < order->resolver_count; i++)
 		if ((order->resolvers[i].address.family != ADDRESS_V4 &&

@@ -78,7 +78,11 @@ struct egress_order {
 
 #define EGRESS_ORDER_VERSION 1u
 
-enum egress_order_flag { EGRESS_ORDER_DOOR = 1u << 0, EGRESS_ORDER_V6 = 1u << 1 };
+enum egress_order_flag {
+	EGRESS_ORDER_DOOR = 1u << 0,
+	EGRESS_ORDER_V6 = 1u << 1,
+	EGRESS_ORDER_LIVE = 1u << 2, /* of many actions: whose a denial is has to be found */
+};
 
 /* Resolvers that the dialer asks, in this order; of more the first. */
 #define EGRESS_LIMIT_RESOLVERS 3u
@@ -167,17 +171,18 @@ struct egress_flow {
 	uint32_t id; /* of the connection; a kept one has several flows, numbered by `request` */
 	uint32_t request;
 	uint32_t phase, door;
-	uint32_t verdict;	      /* enum egress_verdict */
-	uint32_t rule;		      /* index of the rules; EGRESS_NO_RULE: built in */
-	uint32_t protocol;	      /* enum egress_protocol; 0: not known */
-	uint32_t outcome;	      /* of the dial; EGRESS_DONE where there was none */
-	uint16_t port;		      /* upstream's */
-	uint16_t status;	      /* of the response; 0: none seen */
-	uint16_t peer_port, reserved; /* of the task's socket */
-	struct address peer, address; /* the task's end; the address connected to */
+	uint32_t verdict;  /* enum egress_verdict */
+	uint32_t rule;	   /* index of the rules; EGRESS_NO_RULE: built in */
+	uint32_t protocol; /* enum egress_protocol; 0: not known */
+	uint32_t outcome;  /* of the dial; EGRESS_DONE where there was none */
+	uint16_t port;	   /* upstream's */
+	uint16_t status;   /* of the response; 0: none seen */
+	/* of the task's socket, and of ours that it is connected to */
+	uint16_t peer_port, local_port;
+	struct address peer, local, address; /* both; the address connected to */
 	/* EGRESS_CLOSED: what it was opened by, which a quota or its content may have ended */
-	uint8_t opened_verdict, padding;
-	uint32_t opened_rule;
+	uint8_t opened_verdict, padding[4];
+	uint32_t opened_rule, reserved;
 	uint64_t bytes_up, bytes_down, duration_ns;
 	uint64_t repeated;		/* how many like it were left out before it */
 	char host[HOST_NAME_BYTES + 2]; /* canonical; of what was not one "" */
@@ -187,8 +192,9 @@ struct egress_flow {
 };
 
 enum egress_question_kind {
-	EGRESS_WHO, /* which program has the other end */
-	EGRESS_MAY, /* a person's answer to an ask rule */
+	EGRESS_WHO,   /* which program has the other end */
+	EGRESS_MAY,   /* a person's answer to an ask rule */
+	EGRESS_HEARD, /* nothing: what was told before has been taken, while the other end waits */
 	EGRESS_QUESTION_KIND_COUNT,
 };
 
@@ -215,7 +221,7 @@ enum egress_who {
 struct egress_reply {
 	uint32_t id;
 	uint32_t kind;
-	uint32_t yes;	 /* WHO: enum egress_who. MAY: 1: allowed */
+	uint32_t yes;	 /* WHO: enum egress_who. MAY: 1: allowed. HEARD: 1 */
 	uint32_t action; /* WHO: a number of the action, the same for the same one; 0: not known */
 	uint64_t tool_device, tool_inode;
 };

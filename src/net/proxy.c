@@ -413,7 +413,9 @@ static int take_reply(struct proxy *proxy, const struct message *message)
 	connection = connection_of_id(proxy, reply.id);
 	if (connection == NULL)
 		return 0;
-	leave = reply.kind == EGRESS_WHO ? &connection->who : &connection->may;
+	leave = reply.kind == EGRESS_WHO ? &connection->who :
+		reply.kind == EGRESS_MAY ? &connection->may :
+					   &connection->heard;
 	if (*leave != LEAVE_ASKED)
 		return 0;
 	*leave = reply.yes == 1 ? LEAVE_YES : LEAVE_NO;

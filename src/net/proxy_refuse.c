@@ -59,6 +59,11 @@ enum step refuse_reset(struct proxy *proxy, struct connection *connection, const
 {
 	connection->reason = reason;
 	report_stopped(proxy, connection, NULL, NULL);
+	if (connection->answer.verdict == EGRESS_DENY) {
+		connection->is_reset = true;
+		connection->state = STATE_FLUSH;
+		return step_flush(proxy, connection);
+	}
 	connection_reset(proxy, connection);
 	return STEP_END;
 }

@@ -71,6 +71,8 @@ static struct egress_flow flow_of(const struct proxy *proxy, const struct connec
 		.port = connection->port,
 		.peer_port = connection->peer_port,
 		.peer = connection->peer,
+		.local = connection->local,
+		.local_port = connection->local_port,
 		.address = connection->address,
 		.bytes_up = connection->up.passed - connection->told_up,
 		.bytes_down = connection->down.passed - connection->told_down,

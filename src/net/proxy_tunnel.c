@@ -63,8 +63,32 @@ enum step step_tunnel(struct proxy *proxy, struct connection *connection)
 	return STEP_WAIT;
 }
 
+/*
+ * The program that is told no may be gone at once: where several actions run the supervisor looks
+ * for it first. Nobody waits for long.
+ */
+static bool is_heard(struct proxy *proxy, struct connection *connection)
+{
+	if (!(proxy->order.flags & EGRESS_ORDER_LIVE) ||
+	    connection->answer.verdict != EGRESS_DENY || connection->heard == LEAVE_YES)
+		return true;
+	if (connection->heard == LEAVE_NONE) {
+		if (!report_question(proxy, connection, EGRESS_HEARD, NULL, NULL))
+			return true;
+		connection->heard = LEAVE_ASKED;
+		connection_wait(proxy, connection, DEADLINE_DRAIN);
+	}
+	return false;
+}
+
 enum step step_flush(struct proxy *proxy, struct connection *connection)
 {
+	if (!is_heard(proxy, connection))
+		return STEP_WAIT;
+	if (connection->is_reset) {
+		connection_reset(proxy, connection);
+		return STEP_END;
+	}
 	switch (relay_flush(&proxy->relay, &connection->down)) {
 	case RELAY_RAN:
 		break;

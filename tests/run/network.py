@@ -80,8 +80,10 @@ class Dialed(ctypes.Structure):
 class Flow(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint32) for name in
                 ("id", "request", "phase", "door", "verdict", "rule", "protocol", "outcome")] + [
-        (name, ctypes.c_uint16) for name in ("port", "status", "peer_port", "reserved")] + [
-        ("peer", Address), ("address", Address), ("padding", ctypes.c_uint8 * 6)] + [
+        (name, ctypes.c_uint16) for name in ("port", "status", "peer_port", "local_port")] + [
+        ("peer", Address), ("local", Address), ("address", Address),
+        ("opened_verdict", ctypes.c_uint8), ("padding", ctypes.c_uint8 * 4),
+        ("opened_rule", ctypes.c_uint32), ("unused", ctypes.c_uint32)] + [
         (name, ctypes.c_uint64) for name in
         ("bytes_up", "bytes_down", "duration_ns", "repeated")] + [
         ("host", ctypes.c_char * 256), ("method", ctypes.c_char * 32),

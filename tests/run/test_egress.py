@@ -427,6 +427,54 @@ def test_a_closed_way_is_not_resolved(host, place, tmp_path):
     assert ["net.rule", "pub.example:80"] in ran.denials, ran
 
 
+# Has left before anybody can look for it.
+GONE = """python3 -c 'import socket
+for port in range(1000, 1004):
+    socket.create_connection(("1.2.3.4", port)).close()'; exit 3"""
+
+
+def test_two_actions_of_a_live_task(host, place):
+    """Each has what is its own; what cannot be told apart is shown to both, and said to be so."""
+    def argv(*words):
+        return [*host.prefix[:-1], f"--wdns={place.work}", BAWN, "task", words[0], *place.options,
+                *words[1:]]
+
+    def verb(*words):
+        return subprocess.run(argv(*words), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=LIMIT_S, check=False)
+
+    task = verb("start", "--allow-host", "pub.example:80").stdout.strip()
+    # pylint: disable-next=consider-using-with # ends with its task
+    beside = subprocess.Popen(argv("exec", task, "--json", "--", "bash", "-c",
+                                   "echo up; until [ -e over ]; do sleep 0.1; done"),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert beside.stdout.readline() == "up\n"
+    ran = verb("exec", "--json", task, "--", "bash", "-c", DIRECT +
+               "curl -s -m 9 http://other.example/; "
+               "(exec 3<>/dev/tcp/pub.example/80; printf 'GET /mine HTTP/1.0\\r\\n\\r\\n' >&3; "
+               "sleep 0.5; cat <&3); (exec 3<>/dev/tcp/1.2.3.4/99; cat <&3) 2>/dev/null; " + GONE)
+    (place.work / "over").touch()
+    others = json.loads(beside.stdout.read().splitlines()[-1])
+    beside.wait(LIMIT_S)
+    verb("end", task)
+    mine = json.loads(ran.stdout.splitlines()[-1])
+
+    def denials(result):
+        return {(one["object"], one["evidence"]) for one in result["denials"]}
+    alone = {("other.example:80", "measured"), ("1.2.3.4:99", "measured")}
+    assert alone <= denials(mine) and not alone & denials(others), (ran, others)
+    doubtful = {one for one in denials(mine) if one[1] == "inferred"}
+    assert doubtful and doubtful == denials(others), (ran, others)
+    assert "perhaps not this one" in ran.stderr, ran
+    rows = {(row["host"], row["verdict"]): row for row in mine["network"]["targets"]}
+    assert rows["pub.example", "allow"]["bytes_down"] > 0, ran
+    assert ("other.example", "deny") in rows and "network" not in others, (ran, others)
+    chain, = chains(place).values()
+    opened, = [one for one in chain
+               if one["type"] == "net.flow" and one["body"]["phase"] == "opened"]
+    assert opened["action"] == mine["action"]["id"], chain
+
+
 POST = "curl -s -m 9 -X POST http://private.example/admin; "
 # What allows the name, what opens its address, and what is in neither.
 BEYOND = [

@@ -215,6 +215,31 @@ def test_who_connects(place, lying):
         assert (known, action, device, inode) == (1, 1, bash.st_dev, bash.st_ino), ran
 
 
+def test_who_connects_in_a_live_task(place, lying):
+    """Where actions begin all the time, and what begins them lets nobody look at it."""
+    def verb(*words):
+        ran = subprocess.run([lying / "bawn", "task", words[0], *place.options, *words[1:]],
+                             cwd=place.work, stdin=subprocess.DEVNULL, capture_output=True,
+                             timeout=LIMIT_S, check=False, text=True)
+        assert ran.returncode == 0, ran
+        return ran.stdout
+    task = verb("start", *ALLOW).strip()
+    connect = "exec 3<>/dev/tcp/1.2.3.4/1014; read -r line <&3; echo $line"
+    bash = os.stat(shutil.which("bash"))
+    # pylint: disable-next=consider-using-with # ends with its task
+    beside = subprocess.Popen([lying / "bawn", "task", "exec", *place.options, task, "--", "sleep",
+                               "60"], cwd=place.work, stdin=subprocess.DEVNULL)
+    try:
+        for number in (2, 3, 4):
+            said = verb("exec", task, "--", "bash", "-c", connect)
+            known, action, device, inode = map(int, said.split())
+            assert (known, device, inode) == (1, bash.st_dev, bash.st_ino), said
+            assert action in (number - 1, number), said
+    finally:
+        verb("end", task)
+        beside.wait(LIMIT_S)
+
+
 def test_who_is_not_searched_for_long(place, lying):
     """A task with more open files than are looked through gets no word, and holds nobody up."""
     many = ("import os, resource, socket, time\n"
