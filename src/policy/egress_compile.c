@@ -259,6 +259,13 @@ static void check_request(struct compiling *compiling)
 		refuse(compiling, EOPNOTSUPP,
 		       "has methods or paths, which can be seen of `protocol: http` alone; of "
 		       "others they need inspection of TLS, which this build lacks");
+	if (rule->requests_per_minute && rule->protocols != EGRESS_HTTP)
+		refuse(compiling, EOPNOTSUPP,
+		       "counts requests, which can be seen of `protocol: http` alone; of others "
+		       "`connections` and bytes are counted");
+	if (rule->flags & EGRESS_UPGRADE && !(rule->protocols & EGRESS_HTTP) && rule->protocols)
+		refuse(compiling, EINVAL,
+		       "has `upgrade`, which is of HTTP: of other protocols nothing of it is seen");
 	for (size_t i = 0; i < rule->path_count; i++)
 		if (!egress_path_check(rule->paths[i]))
 			refuse(compiling, EINVAL,
@@ -288,11 +295,25 @@ static void check_breadth(struct compiling *compiling)
 		       "as meant");
 }
 
+/* How much of it is allowed, or in which way, is nothing that a denial could say. */
+static void check_denial(struct compiling *compiling)
+{
+	const struct egress_rule *rule = compiling->rule;
+
+	if (rule->verdict == EGRESS_DENY &&
+	    (rule->flags || rule->bytes_up || rule->bytes_down || rule->bytes_per_second ||
+	     rule->connections || rule->requests_per_minute))
+		refuse(compiling, EINVAL,
+		       "denies, all of it: quotas, once, private and upgrade are of what is "
+		       "allowed");
+}
+
 static void check_rule(struct compiling *compiling)
 {
 	const struct egress_rule *rule = compiling->rule;
 
 	check_request(compiling);
+	check_denial(compiling);
 	check_breadth(compiling);
 	if (rule->purpose[0] && !egress_purpose_check(rule->purpose))
 		refuse(compiling, EINVAL,

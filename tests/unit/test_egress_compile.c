@@ -152,6 +152,14 @@ static void refused(void **state)
 		{ DOCUMENT_NET_ALLOW, "a.example", { { "connections", "0" } } },
 		{ DOCUMENT_NET_ALLOW, "10.0.0.0/8", { { "private", "true" } } },
 		{ DOCUMENT_NET_DENY, "a.example", { { "tool", "curl" } } },
+		{ DOCUMENT_NET_DENY, "a.example", { { "max-bytes", "1" } } },
+		{ DOCUMENT_NET_DENY, "a.example", { { "connections", "1" } } },
+		{ DOCUMENT_NET_DENY, "a.example", { { "once", "true" } } },
+		{ DOCUMENT_NET_DENY, "a.example", { { "private", "true" } } },
+		{ DOCUMENT_NET_DENY, "a.example", { { "upgrade", "true" } } },
+		{ DOCUMENT_NET_ALLOW,
+		  "a.example",
+		  { { "protocol", "ssh" }, { "upgrade", "true" } } },
 		{ DOCUMENT_NET_ALLOW, "a.example", { { "protocol", "http" }, { "paths", "/a/" } } },
 	};
 	static struct row lacking[] = {
@@ -161,6 +169,15 @@ static void refused(void **state)
 		{ DOCUMENT_NET_ALLOW, "a.example", { { "inspect", "true" } } },
 		{ DOCUMENT_NET_ALLOW, "a.example", { { "protocol", "udp" } } },
 		{ DOCUMENT_NET_ALLOW, "a.example", { { "max-requests", "3" } } },
+		{ DOCUMENT_NET_ALLOW, "a.example", { { "requests-per-minute", "3" } } },
+		{ DOCUMENT_NET_ASK,
+		  "a.example",
+		  { { "protocol", "https" }, { "requests-per-minute", "3" } } },
+		{ DOCUMENT_NET_ALLOW,
+		  "a.example",
+		  { { "protocols", "http" },
+		    { "protocols", "https" },
+		    { "requests-per-minute", "3" } } },
 	};
 
 	(void)state;
