@@ -435,6 +435,53 @@ static enum step pass_or_refuse(struct proxy *proxy, struct connection *connecti
 	return STEP_NEXT;
 }
 
+/*
+ * Whether a rule takes any bytes, these among them, and no other one has to look at what they say:
+ * neither a denial, nor one that opens the address.
+ */
+static bool takes_bytes(const struct proxy *proxy, const struct connection *connection)
+{
+	const struct egress_question question = {
+		.host = &connection->host,
+		.port = connection->port,
+		.wall_s = proxy->wall_s,
+		.known = connection->known,
+		.protocol = connection->protocol,
+		.tool = connection->has_tool ? &connection->tool : NULL,
+	};
+	struct egress_opening opening = { .needs = 0 };
+	struct egress_answer answer;
+
+	if (connection->is_refused)
+		return false;
+	egress_decide(&proxy->policy, &question, &answer);
+	if (answer.verdict == EGRESS_DENY || !answer.rule || !(answer.rule->protocols & EGRESS_TCP))
+		return false;
+	if (connection->dial == DIAL_DONE)
+		(void)egress_check_address(&proxy->policy, &question, &answer, &connection->address,
+					   &opening);
+	return !((answer.needs | opening.needs) & ~(uint32_t)EGRESS_FACT_TOOL);
+}
+
+/* Where nothing looks: a name that a rule denies is none of the host connected to, all the same. */
+static const char *fault_of_name(const struct proxy *proxy, const struct connection *connection,
+				 const struct hello *hello)
+{
+	const struct egress_question question = { .host = &hello->host,
+						  .port = connection->port,
+						  .wall_s = proxy->wall_s,
+						  .known = EGRESS_FACT_PROTOCOL,
+						  .protocol = connection->protocol };
+	struct egress_answer answer;
+
+	if (!hello->has_name)
+		return NULL;
+	egress_decide(&proxy->policy, &question, &answer);
+	return answer.verdict == EGRESS_DENY && answer.rule ?
+		       "its ClientHello names a server that a rule denies" :
+		       NULL;
+}
+
 /* A name inside of TLS that is not the one connected to would make another server answer. */
 static const char *fault_of_hello(struct proxy *proxy, struct connection *connection,
 				  const struct hello *hello)
@@ -449,6 +496,8 @@ static const char *fault_of_hello(struct proxy *proxy, struct connection *connec
 	};
 	struct egress_answer answer;
 
+	if (takes_bytes(proxy, connection))
+		return fault_of_name(proxy, connection, hello);
 	if (hello->has_ech)
 		return "its ClientHello hides the server's name (ECH)";
 	if (connection->host.kind == HOST_NAME) {
@@ -500,9 +549,26 @@ static enum step sniff_tls(struct proxy *proxy, struct connection *connection)
 		return refuse(proxy, connection, connection->reason);
 	if (result > 0)
 		why = fault_of_hello(proxy, connection, &hello);
-	if (why == NULL)
+	if (why == NULL || (result < 0 && takes_bytes(proxy, connection)))
 		return pass_or_refuse(proxy, connection);
 	return refuse_tls(proxy, connection, why);
+}
+
+/* A no, and a failure, are told in its own words. */
+static enum step sniff_http(struct proxy *proxy, struct connection *connection)
+{
+	if (!takes_bytes(proxy, connection) || connection->dial == DIAL_FAILED)
+		return http_begin(proxy, connection);
+	switch (connection_judge(proxy, connection)) {
+	case JUDGE_WAIT:
+		return STEP_WAIT;
+	case JUDGE_ALLOW:
+		return pass_or_refuse(proxy, connection);
+	case JUDGE_MORE:
+	case JUDGE_DENY:
+		break;
+	}
+	return http_begin(proxy, connection);
 }
 
 /*
@@ -598,7 +664,7 @@ enum step step_sniff(struct proxy *proxy, struct connection *connection)
 		break;
 	case KIND_HTTP:
 		know_protocol(connection, EGRESS_HTTP);
-		return http_begin(proxy, connection);
+		return sniff_http(proxy, connection);
 	case KIND_OTHER:
 		break;
 	}

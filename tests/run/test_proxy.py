@@ -164,6 +164,65 @@ def test_other_bytes_need_a_rule():
     assert not heads or heads[-1][:3] not in (b"\x00\x01\x02", b"PRI", b"EHL")
 
 
+def echo_of(received):
+    def serve(end):
+        while True:
+            piece = end.recv(65536)
+            if not piece:
+                return
+            received.append(piece)
+            end.sendall(b"got " + piece)
+    return serve
+
+
+UPGRADE = (b"GET /ws HTTP/1.1\r\nHost: good.example\r\nConnection: Upgrade\r\nUpgrade: websocket"
+           b"\r\n\r\n")
+BARE = b"GET / HTTP/1.1\nHost: good.example\n\n"
+
+
+@in_network
+def test_any_bytes_are_not_looked_at():
+    """Where a rule takes tcp all of it goes through as it is, unless another rule has to look."""
+    tcp, received = "allow,good.example,port=80,protocol=tcp", []
+    odd = [UPGRADE, BARE, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+           hello("good.example"), hello("another.example"), hello(None)]
+    with Proxy(tcp, "deny,evil.example", dial=Origin(echo_of(received))) as proxy:
+        for bytes_ in odd:
+            with dial_name("good.example", 80) as end:
+                end.sendall(bytes_)
+                assert end.recv(65536) == b"got " + bytes_, bytes_
+        assert received == odd
+        # a denial of the name that it gives away holds all the same
+        assert alert_of(dial_name("good.example", 80), hello("evil.example")) == 49
+        assert len(received) == len(odd)
+        assert {flow.method for flow in proxy.flows} == {b""}
+    received.clear()
+    with Proxy(tcp, "deny,good.example,port=80,protocol=http,method=POST",
+               dial=Origin(echo_of(received))):
+        assert b" 400 " in exchange(dial_name("good.example", 80), BARE)
+        assert status_of(dial_name("good.example", 80), b"POST /") == 403
+        reset_of_bytes(dial_name("good.example", 80), b"\x00POST / HTTP/1.1\r\n\r\n")
+        assert not received
+        with dial_name("good.example", 80) as end:
+            end.sendall(UPGRADE)
+            until(lambda: received)
+        assert b"pgrade" not in received[0]
+    received.clear()
+    # nor does the rule that opens its address see less of it
+    with Proxy(tcp, "allow,good.example,port=80,protocol=http,private,method=GET,path=/ok",
+               dial=Origin(echo_of(received)), address="10.1.2.3"):
+        assert status_of(dial_name("good.example", 80), b"POST /ok") == 403
+        reset_of_bytes(dial_name("good.example", 80), b"\x00GET /ok HTTP/1.1\r\n\r\n")
+        assert not received
+
+
+def reset_of_bytes(end, bytes_):
+    end.sendall(bytes_)
+    with pytest.raises(ConnectionResetError):
+        assert not end.recv(1)
+        raise AssertionError("closed, not reset")
+
+
 @in_network
 def test_ssh_by_name():
     def server(end):
