@@ -351,6 +351,43 @@ def test_edges(place, lying):
     assert not (set(proxy.values()) | set(dialer.values())) & set(inside.values())
 
 
+def test_edges_of_the_real_roles(place):
+    """The same of those that are installed: nobody but root looks at them at all."""
+    # pylint: disable-next=consider-using-with # ended below
+    child = subprocess.Popen([BAWN, "run", *place.options, *ALLOW, "--", "bash", "-c",
+                              "exec 3<>/dev/tcp/1.2.3.4/443; cat <&3 2>/dev/null; exec 3<&-; "
+                              "curl -s -m 5 http://allowed.example:443/ >/dev/null; "
+                              "echo ready; sleep 60"], cwd=place.work, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert select_ready(child) == b"ready\n"
+        pids = children(child.pid)
+        roles = [pids[name] for name in ROLES]
+        if os.geteuid() != 0:
+            for pid in roles:
+                with pytest.raises(PermissionError):
+                    os.listdir(f"/proc/{pid}/fd")
+            return
+        proxy, dialer = map(ends_of, roles)
+        others = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and int(entry) not in (*roles, child.pid):
+                try:
+                    others |= {(entry, number): text for number, text in ends_of(entry).items()}
+                except OSError:
+                    pass
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    for ends, edges in ((proxy, {4, 5, 6, 7}), (dialer, {4, 5})):
+        assert {number for number, text in ends.items() if text.startswith("socket:")} == edges
+        assert {text for number, text in ends.items() if number not in edges} == {
+            "anon_inode:[eventpoll]"}
+    own = {text for text in [*proxy.values(), *dialer.values()] if text.startswith("socket:")}
+    assert len(own) == 6 and not own & set(others.values())
+
+
 def test_freeze_holds_the_roles(place, lying):
     child = start(place, lying, """
         exec 3<>/dev/tcp/1.2.3.4/443; cat <&3 2>/dev/null; echo ready; sleep 60""")

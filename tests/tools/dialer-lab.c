@@ -1,10 +1,11 @@
 /*
- * For tests/run/test_dialer.py:
+ * For tests/run/test_dialer.py and test_egress_roles.py:
  *
  *   order [-6] [-r ADDRESS,PORT]... [VERDICT,HOST,PORT[,private]]...
  *         writes the order of a dialer (net/edge.h) with its rules
- *   try ACT   enters the jail of the dialer, as one that was taken over would be in it, and acts:
- *         exit status 0 where it could, 1 where it was refused; else the filter's signal
+ *   acts  what can be tried
+ *   try dialer|proxy ACT   enters the jail of the role, as one that was taken over would be in it,
+ *         and acts: exit status 0 where it could, 1 where it was refused; else the filter's signal
  */
 #include "base/arena.h"
 #include "base/error.h"
@@ -276,6 +277,128 @@ static long try_ring(void)
 	return syscall(SYS_io_uring_setup, 4, parameters);
 }
 
+static long try_socket(void)
+{
+	return socket_of(AF_INET, SOCK_STREAM, 0);
+}
+
+static long try_datagrams(void)
+{
+	return socket_of(AF_INET6, SOCK_DGRAM, 0);
+}
+
+static long try_open_how(void)
+{
+	uint64_t how[3] = { 0 };
+
+	return syscall(SYS_openat2, AT_FDCWD, "/etc/passwd", how, sizeof(how));
+}
+
+static long try_handle(void)
+{
+	return syscall(SYS_open_by_handle_at, AT_FDCWD, NULL, O_RDONLY);
+}
+
+static long try_exec_at(void)
+{
+	char *none[] = { NULL };
+
+	return syscall(SYS_execveat, EGRESS_FD_PEER, "", none, none, AT_EMPTY_PATH);
+}
+
+static long try_clone(void)
+{
+	uint64_t arguments[8] = { [4] = SIGCHLD };
+
+	return syscall(SYS_clone3, arguments, sizeof(arguments));
+}
+
+static long try_thread_signal(void)
+{
+	return syscall(SYS_tkill, getppid(), 0);
+}
+
+static long try_pidfd(void)
+{
+	return syscall(SYS_pidfd_open, getppid(), 0);
+}
+
+static long try_get_fd(void)
+{
+	return syscall(SYS_pidfd_getfd, EGRESS_FD_PEER, 0, 0);
+}
+
+static long try_read_memory(void)
+{
+	return syscall(SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0);
+}
+
+static long try_bpf(void)
+{
+	return syscall(SYS_bpf, 0, NULL, 0);
+}
+
+static long try_perf(void)
+{
+	return syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0);
+}
+
+static long try_ring_enter(void)
+{
+	return syscall(SYS_io_uring_enter, EGRESS_FD_PEER, 1, 0, 0, NULL, 0);
+}
+
+static long try_mount(void)
+{
+	return syscall(SYS_mount, "none", "/", NULL, 0, NULL);
+}
+
+static long try_join(void)
+{
+	return syscall(SYS_setns, EGRESS_FD_PEER, 0);
+}
+
+static long try_key(void)
+{
+	return syscall(SYS_keyctl, 0, -3, 0, 0, 0);
+}
+
+static long try_fault(void)
+{
+	return syscall(SYS_userfaultfd, 0);
+}
+
+static long try_control(void)
+{
+	return syscall(SYS_ioctl, EGRESS_FD_PEER, 0x8912, NULL); /* SIOCGIFCONF */
+}
+
+static long try_list(void)
+{
+	char room[512];
+
+	return syscall(SYS_getdents64, EGRESS_FD_PEER, room, sizeof(room));
+}
+
+static long try_remove(void)
+{
+	return syscall(SYS_unlinkat, AT_FDCWD, "/nothing", 0);
+}
+
+/* Code in what it has got already. */
+static long try_protect(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return mprotect(page, 4096, PROT_READ | PROT_EXEC);
+}
+
+/* Other rules than the filter's own. */
+static long try_filter(void)
+{
+	return syscall(SYS_seccomp, 0, 0, NULL);
+}
+
 /* An edge that is connected is not connected anew, to a socket of the host. */
 static long try_path(void)
 {
@@ -300,42 +423,102 @@ static const struct {
 	const char *name;
 	long (*act)(void);
 } acts[] = {
-	{ "open", try_open },	  { "open-old", try_open_old }, { "exec", try_exec },
-	{ "bind", try_bind },	  { "listen", try_listen },	{ "accept", try_accept },
-	{ "unix", try_unix },	  { "pair", try_pair },		{ "netlink", try_netlink },
-	{ "packet", try_packet }, { "vsock", try_vsock },	{ "raw", try_raw },
-	{ "ping", try_ping },	  { "mptcp", try_mptcp },	{ "fork", try_fork },
-	{ "kill", try_kill },	  { "trace", try_trace },	{ "code", try_code },
-	{ "memfd", try_memfd },	  { "option", try_option },	{ "device", try_device },
-	{ "names", try_names },	  { "limits", try_limits },	{ "ring", try_ring },
-	{ "path", try_path },	  { "connect", try_connect },
+	{ "open", try_open },
+	{ "open-old", try_open_old },
+	{ "exec", try_exec },
+	{ "bind", try_bind },
+	{ "listen", try_listen },
+	{ "accept", try_accept },
+	{ "unix", try_unix },
+	{ "pair", try_pair },
+	{ "netlink", try_netlink },
+	{ "packet", try_packet },
+	{ "vsock", try_vsock },
+	{ "raw", try_raw },
+	{ "ping", try_ping },
+	{ "mptcp", try_mptcp },
+	{ "fork", try_fork },
+	{ "kill", try_kill },
+	{ "trace", try_trace },
+	{ "code", try_code },
+	{ "memfd", try_memfd },
+	{ "option", try_option },
+	{ "device", try_device },
+	{ "names", try_names },
+	{ "limits", try_limits },
+	{ "ring", try_ring },
+	{ "path", try_path },
+	{ "connect", try_connect },
+	{ "socket", try_socket },
+	{ "datagrams", try_datagrams },
+	{ "open-how", try_open_how },
+	{ "handle", try_handle },
+	{ "exec-at", try_exec_at },
+	{ "clone", try_clone },
+	{ "thread-signal", try_thread_signal },
+	{ "pidfd", try_pidfd },
+	{ "get-fd", try_get_fd },
+	{ "read-memory", try_read_memory },
+	{ "bpf", try_bpf },
+	{ "perf", try_perf },
+	{ "ring-enter", try_ring_enter },
+	{ "mount", try_mount },
+	{ "join", try_join },
+	{ "key", try_key },
+	{ "fault", try_fault },
+	{ "control", try_control },
+	{ "list", try_list },
+	{ "remove", try_remove },
+	{ "protect", try_protect },
+	{ "filter", try_filter },
 };
 
-static int try_act(const char *name)
-{
-	static const struct jail jail = {
-		.keep = EGRESS_FD_PEER + 1,
-		.cpu_seconds = 10,
-		.memory_bytes = 64 * 1024 * 1024,
-		.filter = SECCOMP_VARIANT_DIALER,
-	};
+/* As in src/main/bawn-dialer.c and bawn-proxy.c. */
+static const struct {
+	const char *name;
+	struct jail jail;
+} roles[] = {
+	{ "dialer",
+	  { .keep = EGRESS_FD_PEER + 1,
+	    .cpu_seconds = 10,
+	    .memory_bytes = 64 * 1024 * 1024,
+	    .filter = SECCOMP_VARIANT_DIALER } },
+	{ "proxy",
+	  { .keep = EGRESS_FD_DOOR + 1,
+	    .cpu_seconds = 10,
+	    .memory_bytes = 256 * 1024 * 1024,
+	    .filter = SECCOMP_VARIANT_PROXY } },
+};
 
+static int try_act(const struct jail *jail, const char *name)
+{
 	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
 		if (strcmp(acts[i].name, name) != 0)
 			continue;
-		if (jail_enter(&jail))
+		if (jail_enter(jail))
 			return 3;
 		jail_leave(acts[i].act() < 0);
 	}
 	return 2;
 }
 
+/* The names of all acts: what a test does not know of is not tried. */
+static int list_acts(void)
+{
+	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
+		puts(acts[i].name);
+	return fflush(stdout) == 0 ? 0 : 2;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc >= 2 && strcmp(argv[1], "order") == 0)
 		return write_order(argc - 1, argv + 1);
-	if (argc == 3 && strcmp(argv[1], "try") == 0)
-		return try_act(argv[2]);
-	fail("order or try");
+	if (argc == 2 && strcmp(argv[1], "acts") == 0)
+		return list_acts();
+	for (size_t i = 0; argc == 4 && i < sizeof(roles) / sizeof(roles[0]); i++)
+		if (strcmp(argv[1], "try") == 0 && strcmp(argv[2], roles[i].name) == 0)
+			return try_act(&roles[i].jail, argv[3]);
+	fail("order, acts, or try");
 	return 2;
 }
