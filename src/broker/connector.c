@@ -72,7 +72,7 @@ static bool is_over(const struct box *box, const char *task)
 	return state && (state[2] == 'Z' || state[2] == 'X');
 }
 
-/* What does not let itself be looked at may have it: a program can want that (prctl(2), DUMPABLE). */
+/* What lets nobody look at it may have it: a program can want that (prctl(2), DUMPABLE). */
 static bool holds(struct search *search, const char *task)
 {
 	struct directory CLEANUP_DIRECTORY directory;

@@ -17,7 +17,7 @@ struct box;
 #define CONNECTOR_LOOKS 65536u
 
 struct connector {
-	uint64_t device, inode; /* of its executable; 0: several programs of one action have it */
+	uint64_t device, inode; /* of its executable; 0: of several, of one action */
 	uint64_t family;	/* of its action (isolate/box.h); 0: not known */
 };
 

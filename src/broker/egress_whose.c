@@ -12,7 +12,7 @@
 #define SPENT_MOST_NS (100ull * 1000 * 1000)
 #define SPENT_PART 4u
 
-/* The number in the proxy's table is the end of its id; what is before it tells later ones apart. */
+/* The number in the proxy's table is the end of its id; what is before it tells others apart. */
 static struct egress_owner *owner_of(struct task *task, uint32_t connection)
 {
 	struct egress *egress = &task->egress;

@@ -134,9 +134,8 @@ struct connection {
 	bool is_crowded; /* the task has too many open files to tell who connects */
 	uint32_t action; /* the supervisor's number of the action that connects; 0: not known */
 	enum leave who, may;
-	enum leave
-		heard; /* of a live task: its denial was, and the other end is still needed for it */
-	bool is_reset; /* and then comes no word, but a reset */
+	enum leave heard; /* of a live task: its denial was, which needs the other end */
+	bool is_reset;	  /* and then comes no word, but a reset */
 	uint32_t may_rule;
 	struct egress_answer answer;
 

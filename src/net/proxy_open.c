@@ -279,7 +279,7 @@ static bool may_reach(struct proxy *proxy, struct connection *connection,
 	return connection->outcome == EGRESS_DONE;
 }
 
-/* Where a wider rule allows the name, the one that opens a private service is the one that counts. */
+/* Where a wider rule allows the name, the one that opens a private service is what counts. */
 static void turn_to_opener(struct connection *connection, const struct egress_rule *opener)
 {
 	if (!opener || opener == connection->answer.rule)

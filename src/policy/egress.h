@@ -160,7 +160,7 @@ void egress_decide(const struct egress_policy *policy, const struct egress_quest
 /* What opens an address that is not of the public network. */
 struct egress_opening {
 	uint32_t needs; /* set of enum egress_fact; 0: it is sure that something does */
-	/* a rule of the name, which is the one that counts then; NULL: none has to, or a network's */
+	/* a rule of the name, which is the one that counts then; NULL: none, or a network's */
 	const struct egress_rule *rule;
 };
 

@@ -543,8 +543,7 @@ static void resolved(void **state)
 		answer = ask(&policy, &question);
 		assert_int_equal(answer.verdict, EGRESS_ALLOW);
 		assert_int_equal(answer.is_private, rows[i].is_private);
-		if ((fault_of(&policy, &question, &answer, &address) == NULL) !=
-		    rows[i].may)
+		if ((fault_of(&policy, &question, &answer, &address) == NULL) != rows[i].may)
 			fail_msg("row %zu", i);
 		/* other ports and denied names have no addresses */
 		question.port = 22;
