@@ -22,8 +22,8 @@ struct connector {
 };
 
 /*
- * Who has the end `here` of a connection to `there`. -ENOENT: nobody, several actions, or
- * perhaps somebody who does not let himself be looked at. -E2BIG: there is too much to look through.
+ * Who has the end `here` of a connection to `there`. -ENOENT: nobody, several actions, or perhaps
+ * somebody who lets nobody look at it. -E2BIG: there is too much to look through.
  */
 int connector_find(const struct box *box, const struct sockets_end *here,
 		   const struct sockets_end *there, struct connector *ret_connector);

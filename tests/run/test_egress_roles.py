@@ -224,7 +224,8 @@ def test_who_connects_in_a_live_task(place, lying):
         assert ran.returncode == 0, ran
         return ran.stdout
     task = verb("start", *ALLOW).strip()
-    connect = "exec 3<>/dev/tcp/1.2.3.4/1014; read -r line <&3; echo $line"
+    # once it was heard that it runs, it has a number
+    connect = "sleep 0.3; exec 3<>/dev/tcp/1.2.3.4/1014; read -r line <&3; echo $line"
     bash = os.stat(shutil.which("bash"))
     # pylint: disable-next=consider-using-with # ends with its task
     beside = subprocess.Popen([lying / "bawn", "task", "exec", *place.options, task, "--", "sleep",
