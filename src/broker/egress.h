@@ -47,7 +47,7 @@ struct egress {
 	struct task_timer nap;	    /* until what they say is heard again */
 	uint64_t heard_ns;	    /* when something was heard last */
 	uint64_t open; /* connections that were told to have begun, and not to have ended */
-	struct egress_asks asks; /* what a person has not answered yet */
+	struct egress_asks asks;	/* what a person has not answered yet */
 	struct egress_owner *owners;	/* owned; NULL: not asked for yet (egress_whose.h) */
 	uint64_t spent_ns, spent_at_ns; /* on searches for them */
 	struct egress_flood flood;
