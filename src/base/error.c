@@ -51,6 +51,14 @@ int error_errno(struct error *error, int code, const char *format, ...)
 	return error->code;
 }
 
+int error_append(struct error *error, const char *text)
+{
+	size_t used = strlen(error->message);
+
+	(void)snprintf(error->message + used, sizeof(error->message) - used, "%s", text);
+	return error->code;
+}
+
 int error_context(struct error *error, const char *format, ...)
 {
 	char inner[ERROR_MESSAGE_BYTES];

@@ -34,5 +34,8 @@ int error_errno(struct error *error, int code, const char *format, ...)
 int error_context(struct error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Appends text to the message; returns the code that is already there. */
+int error_append(struct error *error, const char *text);
+
 /* Text of an errno without locale, allocation or shared state; "unknown error" if it has none. */
 const char *error_text(int code);

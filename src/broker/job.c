@@ -154,8 +154,10 @@ int job_announce(struct job *job, struct task *task, const struct job_options *o
 	if (outcome == 0 && options->refused)
 		outcome = be_refused(job);
 	if (outcome < 0) {
-		error_errno(options->error, outcome,
-			    "the trace cannot be written, so nothing was started");
+		event_why(task->options.sink, outcome, options->error);
+		error_context(options->error,
+			      "the trace in %s cannot be written, so nothing was started",
+			      effective->state.path);
 		result->message = options->error->message;
 	}
 	return outcome;
@@ -850,8 +852,8 @@ void job_conclude(struct job *job)
 		result->cause = CAUSE_POLICY;
 	outcome = emit(job, EVENT_ACTION_RESULT, &final);
 	if (outcome < 0 && !result->message) {
-		error_errno(job->options.error, outcome,
-			    "the end of the action could not be recorded");
+		event_why(job->task->options.sink, outcome, job->options.error);
+		error_context(job->options.error, "the end of the action could not be recorded");
 		result->message = job->options.error->message;
 	}
 }

@@ -388,7 +388,11 @@ static int on_note(void *context, const struct control_note *note, struct error 
 		return error_set(error, ENODATA,
 				 "it keeps no record (--no-trace), so a note has no place");
 	result = task_emit(operate->task, &event);
-	return result < 0 ? error_errno(error, result, "the note could not be recorded") : 0;
+	if (result < 0) {
+		event_why(operate->task->options.sink, result, error);
+		return error_context(error, "the note could not be recorded");
+	}
+	return 0;
 }
 
 void operate_suspend(struct operate *operate)

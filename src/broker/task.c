@@ -75,6 +75,8 @@ static int emit_start(struct task *task)
 
 int task_announce(struct task *task, const struct task_options *options, struct error *error)
 {
+	int result;
+
 	*task = (struct task){ .options = *options,
 			       .error = error,
 			       .box = BOX_NONE,
@@ -84,8 +86,13 @@ int task_announce(struct task *task, const struct task_options *options, struct 
 			       .landing = LANDING_NONE,
 			       .guard_arena = { .first_bytes = GUARD_BYTES },
 			       .signal_fd = -1 };
-	if (emit_start(task) < 0)
-		return error_set(error, EIO, "the trace cannot be written, so nothing was started");
+	result = emit_start(task);
+	if (result < 0) {
+		event_why(task->options.sink, result, error);
+		return error_context(error,
+				     "the trace in %s cannot be written, so nothing was started",
+				     options->effective->state.path);
+	}
 	return watch_signals(task);
 }
 
@@ -123,11 +130,15 @@ static int record_change(void *context, const struct watch_change *seen, uint64_
 	struct event event = { .type = EVENT_CHANGE,
 			       .action = task->jobs ? task->jobs->options.action->id : "",
 			       .body.change = &change };
+	int result;
 
 	if (list && list->count < CHANGE_LIMIT)
 		list->items[list->count++] = change;
-	if (task_emit(task, &event) < 0)
-		return error_set(error, EIO, "%s: the trace cannot be written", change.path);
+	result = task_emit(task, &event);
+	if (result < 0) {
+		event_why(task->options.sink, result, error);
+		return error_context(error, "%s: the trace cannot be written", change.path);
+	}
 	return 0;
 }
 

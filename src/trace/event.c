@@ -59,6 +59,14 @@ int event_emit(struct event_sink *sink, struct event *event)
 	return sink->take(sink, event);
 }
 
+int event_why(const struct event_sink *sink, int code, struct error *error)
+{
+	if (!sink->why.code)
+		return error_errno(error, code, "an event");
+	*error = sink->why;
+	return error->code;
+}
+
 int event_keep(struct event_sink *sink, const struct event_bytes *bytes)
 {
 	return sink->keep(sink, bytes);

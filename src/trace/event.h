@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/error.h"
 #include "policy/action.h"
 #include "policy/denial.h"
 #include "trace/change.h"
@@ -16,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct error;
 struct policy;
 
 enum event_type {
@@ -171,6 +171,8 @@ struct event_bytes {
 };
 
 struct event_sink {
+	/* why the last event that was not taken was not: object, cause and remedy; code 0: none */
+	struct error why;
 	/* takes one event; 0 or a negative errno */
 	int (*take)(struct event_sink *sink, const struct event *event);
 	/* keeps the bytes, and takes the event of it; 0 or a negative errno */
@@ -188,6 +190,9 @@ extern struct event_sink event_null_sink;
 
 /* Stamps the event with the monotonic clock, unless it has its time, and hands it to the sink. */
 int event_emit(struct event_sink *sink, struct event *event) __attribute__((warn_unused_result));
+
+/* After a failure: says why. Returns the negative code. */
+int event_why(const struct event_sink *sink, int code, struct error *error);
 
 int event_keep(struct event_sink *sink, const struct event_bytes *bytes)
 	__attribute__((warn_unused_result));

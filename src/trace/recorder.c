@@ -91,23 +91,11 @@ static int without_secrets(struct recorder *recorder, const struct policy *polic
 }
 
 /* The policy itself, once for all tasks that have the same. */
-static int keep_policy(struct recorder *recorder, const struct event_task *task)
+static int put_policy(const struct recorder *recorder, const unsigned char *blob, size_t length)
 {
 	char path[sizeof(TRACE_POLICIES) + SHA256_HEX_BYTES];
-	const unsigned char *blob = task->policy_blob;
-	size_t length = task->policy_bytes;
-	struct arena CLEANUP_ARENA own = { 0 };
 	int CLEANUP_FD directory = -1;
-	int result = without_secrets(recorder, task->policy,
-				     recorder->origin.arena ? recorder->origin.arena : &own, &blob,
-				     &length);
 
-	if (result < 0)
-		return result;
-	if (blob == task->policy_blob)
-		(void)snprintf(recorder->policy_kept, SHA256_HEX_BYTES, "%s", task->policy_hash);
-	else
-		sha256_text(blob, length, recorder->policy_kept);
 	(void)snprintf(path, sizeof(path), "%s/%s", TRACE_POLICIES, recorder->policy_kept);
 	if (faccessat(recorder->store.fd, path, F_OK, 0) == 0)
 		return 0;
@@ -115,6 +103,19 @@ static int keep_policy(struct recorder *recorder, const struct event_task *task)
 	if (directory < 0)
 		return directory;
 	return trace_store_put(directory, recorder->policy_kept, blob, length);
+}
+
+/* For who asks why (event_why()). Returns the code. */
+static int explain(struct recorder *recorder, int code, const char *folder, const char *name,
+		   const char *suffix)
+{
+	error_errno(&recorder->sink.why, code, "trace/%s/%s%s", folder, name, suffix);
+	return error_append(&recorder->sink.why, trace_store_remedy(code));
+}
+
+static int explain_chain(struct recorder *recorder, int code)
+{
+	return explain(recorder, code, "tasks", recorder->task, TRACE_SUFFIX);
 }
 
 /* What fails now was lost with all that was held. */
@@ -132,10 +133,12 @@ static int flush(struct event_sink *sink)
 {
 	struct recorder *recorder = (struct recorder *)sink;
 
-	return recorder->held ? write_held(recorder, false) : 0;
+	int result = recorder->held ? write_held(recorder, false) : 0;
+
+	return result < 0 ? explain_chain(recorder, result) : 0;
 }
 
-static int write_record(struct recorder *recorder, const struct event *event)
+static int put_record(struct recorder *recorder, const struct event *event)
 {
 	const struct chain_record record = { .task = recorder->task,
 					     .action = event->action,
@@ -159,6 +162,50 @@ static int write_record(struct recorder *recorder, const struct event *event)
 	return result;
 }
 
+static int write_record(struct recorder *recorder, const struct event *event)
+{
+	const struct error *why = &recorder->sink.why;
+	int result;
+
+	/* a chain begins with task.start: where that was lost there is none, whatever follows */
+	if (!recorder->chain.next_seq && event->type != EVENT_TASK_START) {
+		recorder->lost++;
+		return why->code ? why->code : -EIO;
+	}
+	result = put_record(recorder, event);
+	return result < 0 ? explain_chain(recorder, result) : 0;
+}
+
+/*
+ * Where the policy cannot be kept, the record says that there is no copy of it, and its failure
+ * that nothing may start. Without the memory to know its secrets there is no record.
+ */
+static int take_start(struct recorder *recorder, struct event *event)
+{
+	struct event_task *task = &event->body.task_start;
+	const unsigned char *blob = task->policy_blob;
+	size_t length = task->policy_bytes;
+	struct arena CLEANUP_ARENA own = { 0 };
+	struct arena *arena = recorder->origin.arena ? recorder->origin.arena : &own;
+	int kept = without_secrets(recorder, task->policy, arena, &blob, &length), result;
+
+	if (kept < 0) {
+		recorder->lost++;
+		return error_errno(&recorder->sink.why, kept, "the policy without its secrets");
+	}
+	if (blob == task->policy_blob)
+		(void)snprintf(recorder->policy_kept, SHA256_HEX_BYTES, "%s", task->policy_hash);
+	else
+		sha256_text(blob, length, recorder->policy_kept);
+	kept = put_policy(recorder, blob, length);
+	if (kept == 0)
+		task->policy_kept = recorder->policy_kept;
+	else
+		explain(recorder, kept, TRACE_POLICIES, recorder->policy_kept, "");
+	result = write_record(recorder, event);
+	return result < 0 ? result : kept;
+}
+
 /* What comes within a millisecond is not worth another look at the clock. */
 #define CLOCK_GRAIN_NS 1000000u
 
@@ -180,10 +227,8 @@ static int take(struct event_sink *sink, const struct event *event)
 
 	if (!own.wall_ns)
 		own.wall_ns = wall_of(recorder, own.monotonic_ns);
-	if (event->type == EVENT_TASK_START && event->body.task_start.policy) {
-		result = keep_policy(recorder, &event->body.task_start);
-		own.body.task_start.policy_kept = recorder->policy_kept;
-	}
+	if (event->type == EVENT_TASK_START && event->body.task_start.policy)
+		return take_start(recorder, &own);
 	if (event->type == EVENT_ACTION_INTENT) {
 		recorder->actions++;
 		/* an action of a live task brings variables of its own */
@@ -246,8 +291,7 @@ static int end(struct event_sink *sink, const char *cause, struct error *error)
 	last.body.end.lost = recorder->lost;
 	recorded = event_emit(sink, &last);
 	if (recorded < 0)
-		error_errno(error, recorded, "trace/tasks/%s%s cannot be ended", recorder->task,
-			    TRACE_SUFFIX);
+		event_why(sink, recorded, error);
 	/* the ledger tells even then how far it came */
 	listed = ledger_task_end(&recorder->store, &recorder->origin, recorder->task, "task.end",
 				 recorder->chain.records, recorder->chain.last,
@@ -311,8 +355,8 @@ static int keep(struct event_sink *sink, const struct event_bytes *bytes)
 	return event_emit(sink, &event);
 }
 
-int recorder_begin(struct recorder *recorder, const struct recorder_options *options,
-		   struct error *error)
+static int begin(struct recorder *recorder, const struct recorder_options *options,
+		 struct error *error)
 {
 	char name[NAME_BYTES], first[SHA256_HEX_BYTES];
 	int result;
@@ -347,6 +391,14 @@ int recorder_begin(struct recorder *recorder, const struct recorder_options *opt
 	chain_follow(&recorder->chain, first);
 	recorder->is_begun = true;
 	return 0;
+}
+
+int recorder_begin(struct recorder *recorder, const struct recorder_options *options,
+		   struct error *error)
+{
+	int result = begin(recorder, options, error);
+
+	return result < 0 ? error_append(error, trace_store_remedy(result)) : 0;
 }
 
 /* True where the end of the ledger has a record of the task, of that type (NULL: of any). */
@@ -399,6 +451,15 @@ static int end_chain(struct chain *chain, const char *task, const struct chain_t
 	return result < 0 ? result : chain_flush(chain, false);
 }
 
+/*
+ * Who buried it before may have died in between, and a full disk may have taken the chain's own
+ * last record, but not the ledger's.
+ */
+static bool is_over(const struct trace_store *store, const char *task)
+{
+	return is_listed(store, task, "task.end") || is_listed(store, task, "task.lost");
+}
+
 /* An empty chain is one only where the ledger knows it: else its supervisor died in between. */
 static int bury(const struct trace_store *store, const char *name, const char *task, int fd,
 		struct error *error)
@@ -412,13 +473,12 @@ static int bury(const struct trace_store *store, const char *name, const char *t
 	result = chain_resume(fd, CHAIN_NO_HASH, &origin, &chain, &torn);
 	if (result == 0 && !chain.records && !is_listed(store, task, NULL))
 		return unlinkat(store->tasks_fd, name, 0) < 0 ? -errno : 0;
+	if (result == 0 && is_over(store, task))
+		return 0;
 	if (result == 0 && chain.records && !chain.is_ended && !chain.is_lost)
 		result = end_chain(&chain, task, &torn);
 	if (result < 0)
 		return error_errno(error, result, "trace/tasks/%s", name);
-	/* who did this before may have died in between */
-	if (is_listed(store, task, chain.is_ended ? "task.end" : "task.lost"))
-		return 0;
 	return ledger_task_end(store, &origin, task, chain.is_ended ? "task.end" : "task.lost",
 			       chain.records, chain.last, error);
 }

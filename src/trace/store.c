@@ -90,6 +90,23 @@ int trace_store_put(int directory_fd, const char *name, const void *bytes, size_
 	return result;
 }
 
+const char *trace_store_remedy(int code)
+{
+	switch (code < 0 ? -code : code) {
+	case ENOSPC:
+	case EDQUOT:
+		return "; make room (`bawn trace prune` removes records of old tasks), or keep the "
+		       "state elsewhere (--state-dir)";
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return "; make it writable for its owner, or keep the state elsewhere "
+		       "(--state-dir)";
+	default:
+		return "";
+	}
+}
+
 void trace_store_close(struct trace_store *store)
 {
 	fd_close(&store->fd);

@@ -44,6 +44,9 @@ int trace_store_below(const struct trace_store *store, const char *name);
  */
 int trace_store_put(int directory_fd, const char *name, const void *bytes, size_t length);
 
+/* What to do about a failed write, to be put behind the reason: "; ..."; "" where nobody knows. */
+const char *trace_store_remedy(int code);
+
 void trace_store_close(struct trace_store *store);
 
 #define CLEANUP_TRACE_STORE __attribute__((cleanup(trace_store_close)))

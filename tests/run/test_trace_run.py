@@ -253,6 +253,56 @@ def test_a_read_only_trace(place):
     refused(place.run("--", "touch", "started"), place, 125, "Permission denied")
     (place.state / "trace/tasks").chmod(0o700)
 
+@pytest.mark.parametrize("verb", [("run", "--env", "A=4", "--", "touch", "started"),
+                                  ("task", "start", "--env", "A=4")])
+def test_a_start_that_failed_is_an_honest_record(live, verb):
+    """The policy's copy cannot be kept: nothing starts, and the chain says so and is none the
+    worse for it."""
+    live.run("--", "true")
+    policies = live.state / "trace/policies"
+    policies.rename(live.base / "aside")
+    policies.write_text("")
+    ran = live.verb(*verb)
+    assert ran.status == 125 and not (live.work / "started").exists(), ran
+    for word in ("so nothing was started", str(live.state), "trace/policies/", "Not a directory"):
+        assert word in ran.err, ran
+    policies.unlink()
+    (live.base / "aside").rename(policies)
+    assert "good" in verify(live)
+    failed, = [one for one in chains(live).values() if not of_type(one, "action.start")]
+    start = body(failed, "task.start")
+    assert start["policy"] and start["policy_kept"] is None
+    if verb[0] == "run":
+        assert body(failed, "action.result")["end"]["kind"] == "failed"
+    assert types(failed)[-1] == "task.end" and body(failed, "task.end")["cause"] == "failed"
+
+def test_a_remedy_is_named(place):
+    if IS_ROOT:
+        pytest.skip("root writes everywhere")
+    place.run("--", "true")
+    (place.state / "trace/policies").chmod(0o500)
+    refused(place.run("--env", "A=4", "--", "touch", "started"), place, 125, "trace/policies/",
+            "Permission denied", "make it writable", "--state-dir")
+    (place.state / "trace/policies").chmod(0o700)
+
+@pytest.mark.skipif(not IS_ROOT, reason="mounts a small file system")
+@pytest.mark.parametrize("size", ["8k", "12k", "16k", "20k", "24k", "28k", "1m,nr_inodes=13",
+                                  "1m,nr_inodes=15", "1m,nr_inodes=17", "1m,nr_inodes=19"])
+def test_no_room_for_the_first_record(place, size):
+    run = f"{BAWN} run --state-dir {place.state}"
+    ran = small_state(place, size, f"""
+        {run} -- touch started && exit 9
+        # as after a kill: the next start looks at what such a task left
+        for chain in {place.state}/trace/tasks/*.jsonl; do
+            mkdir -p {place.state}/tasks/$(basename $chain .jsonl)
+        done
+        mount -o remount,size=10m,nr_inodes=1000 {place.state}
+        {run} -- true && {BAWN} trace verify --state-dir {place.state} &&
+        python3 {ROOT}/docs/verify-trace.py {place.state}/trace""")
+    assert ran.returncode == 0 and "make room" in ran.stderr, ran
+    assert "No space left on device" in ran.stderr, ran
+    assert not (place.work / "started").exists()
+
 def test_a_changed_last_record_of_the_ledger_stops_all(place):
     place.run("--", "true")
     path = place.state / "trace/ledger"
