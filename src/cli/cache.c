@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/json.h"
 #include "base/quantity.h"
 #include "broker/state.h"
@@ -289,8 +288,7 @@ static int discard_chosen(struct caches *caches)
 		}
 		buffer_text(&text, "removed: ");
 		line_of(&caches->entries[i], &text);
-		if (!text.failed)
-			(void)fd_write_all(1, text.data, text.length);
+		print_buffer(&text);
 	}
 	return status;
 }
@@ -307,8 +305,7 @@ static int rm_verb(int argc, char **argv)
 	if (status == 0 && caches.chosen) {
 		if (!caches.is_yes) {
 			list(&caches, true, &text);
-			if (!text.failed)
-				(void)fd_write_all(1, text.data, text.length);
+			print_buffer(&text);
 		}
 		(void)snprintf(question, sizeof(question), "Remove %zu cache%s for good?",
 			       caches.chosen, caches.chosen == 1 ? "" : "s");

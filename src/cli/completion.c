@@ -6,7 +6,6 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/fd.h"
 
 #include <string.h>
 
@@ -453,7 +452,8 @@ static int completion_verb(int argc, char **argv)
 		if (strcmp(argv[first], shells[i].name) != 0)
 			continue;
 		shells[i].print(&text);
-		return text.failed || fd_write_all(1, text.data, text.length) < 0 ? 125 : 0;
+		print_buffer(&text);
+		return text.failed ? 125 : 0;
 	}
 	complain("no completion for that shell; bash, zsh or fish");
 	return 2;

@@ -29,6 +29,23 @@ void complain(const char *message)
 		(void)fd_write_all(2, out_of_memory, sizeof(out_of_memory) - 1);
 }
 
+void print_buffer(const struct buffer *text)
+{
+	if (text->failed)
+		complain("the output could not be made: out of memory");
+	else
+		(void)fwrite(text->data, 1, text->length, stdout);
+	(void)fflush(stdout);
+}
+
+int print_finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	complain("what was printed could not be written to standard output");
+	return 125;
+}
+
 int option_status_fd(const char *value, int *ret_fd, struct error *error)
 {
 	uint64_t number;

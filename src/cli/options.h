@@ -77,3 +77,9 @@ void options_help(const struct verb *verb, struct buffer *buffer);
 
 /* The one form in which programs say what went wrong: "bawn: ...", control characters escaped. */
 void complain(const char *message);
+
+/* Prints on standard output, at once, what stands in the buffer; print_finish() tells a failure. */
+void print_buffer(const struct buffer *text);
+
+/* The verb's exit status, or 125 after a complaint where not all that it printed was written. */
+int print_finish(int status);

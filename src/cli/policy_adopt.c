@@ -242,8 +242,7 @@ static void complain_of_faults(const struct adopting *adopting)
 	struct buffer CLEANUP_BUFFER text = { 0 };
 
 	document_print_faults(&adopting->faults, ADOPT_NAME, &text);
-	if (!text.failed)
-		(void)fd_write_all(1, text.data, text.length);
+	print_buffer(&text);
 }
 
 static int adopt_verb(int argc, char **argv)

@@ -3,7 +3,6 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "cli/options.h"
 #include "policy/preset.h"
 #include "workspace/host.h"
@@ -22,8 +21,7 @@ static void print_faults(const struct document_faults *faults, const char *word)
 	struct buffer CLEANUP_BUFFER text = { 0 };
 
 	document_print_faults(faults, word, &text);
-	if (!text.failed)
-		(void)fd_write_all(1, text.data, text.length);
+	print_buffer(&text);
 }
 
 int policy_name_load(const char *word, struct arena *arena, struct policy_stack *ret_stack)

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/json.h"
 #include "broker/state.h"
 #include "cli/confirm.h"
@@ -559,8 +558,7 @@ static int answer_each(struct review *review, const char *task, answer_one *answ
 		review_record_outcome(list, number++, done, NULL);
 		buffer_format(&text, "%s: ", done);
 		line_of(&review->items[i], &text);
-		if (!text.failed)
-			(void)fd_write_all(1, text.data, text.length);
+		print_buffer(&text);
 	}
 	return status;
 }
@@ -625,8 +623,7 @@ static int answer_verb(const struct verb *verb, int argc, char **argv, answer_on
 	if (status == 0) {
 		if (!review.is_yes) {
 			list(&review, true, &text);
-			if (!text.failed)
-				(void)fd_write_all(1, text.data, text.length);
+			print_buffer(&text);
 		}
 		(void)snprintf(asked, sizeof(asked), "%s %zu thing%s?", question, review.chosen,
 			       review.chosen == 1 ? "" : "s");

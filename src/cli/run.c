@@ -85,32 +85,41 @@ static int take(void *context, const struct option *option, const char *value, s
 	}
 }
 
-static void print_result(const struct run *run, const struct result *result)
+/* False, after a complaint, where a result that was asked for is lost. */
+static bool print_result(const struct run *run, const struct result *result)
 {
 	struct buffer CLEANUP_BUFFER text = { 0 };
 	struct json json;
+	bool is_whole = true;
 
 	if (!run->json && run->status_fd < 0)
-		return;
+		return true;
 	json_begin(&json, &text);
 	result_json(result, &json);
 	buffer_text(&text, "\n");
 	if (text.failed) {
 		complain("the structured result could not be made: out of memory");
-		return;
+		return false;
 	}
-	if (run->status_fd >= 0 && fd_write_all(run->status_fd, text.data, text.length) < 0)
+	if (run->status_fd >= 0 && fd_write_all(run->status_fd, text.data, text.length) < 0) {
 		complain("the structured result could not be written to --status-fd");
+		is_whole = false;
+	}
 	/* on a line of its own, whatever the command wrote last */
 	if (run->json && result->output.ends_open)
 		(void)fd_write_all(1, "\n", 1);
-	if (run->json && fd_write_all(1, text.data, text.length) < 0)
+	if (run->json && fd_write_all(1, text.data, text.length) < 0) {
 		complain("the structured result could not be written to standard output");
+		is_whole = false;
+	}
+	return is_whole;
 }
 
-static void report(const struct run *run, const struct result *result)
+/* Returns the exit status: what was lost must not look like success. */
+static int report(const struct run *run, const struct result *result)
 {
 	struct buffer CLEANUP_BUFFER text = { 0 };
+	int status;
 
 	if (run->quiet)
 		report_failure(result, &text);
@@ -120,7 +129,8 @@ static void report(const struct run *run, const struct result *result)
 		(void)fd_write_all(2, text.data, text.length);
 	else if (text.failed && result->message)
 		complain(result->message);
-	print_result(run, result);
+	status = result_status(result);
+	return print_result(run, result) || status ? status : 125;
 }
 
 /* A refusal or a failure before there was an action. */
@@ -146,8 +156,7 @@ static int refuse(const struct run *run, enum effective_failure failure,
 			       &result, run->arena);
 		complain(error->message);
 	}
-	report(run, &result);
-	return result_status(&result);
+	return report(run, &result);
 }
 
 /* Where the artifacts go, and whether that is a place for them. */
@@ -243,11 +252,11 @@ static int run_command(struct run *run, int argc, char **argv)
 			.out = 1,
 			.err = 2 },
 		&denials, &result, &error);
-	report(run, &result);
+	outcome = report(run, &result);
 	/* what failed is told alone */
 	if (result.end != RESULT_FAILED)
 		request_sign(&effective, &recorder);
-	return result_status(&result);
+	return outcome;
 }
 
 static int run_verb(int argc, char **argv)

@@ -217,31 +217,53 @@ static void on_started(struct talk *talk, const struct message *message)
 	send_window(talk);
 }
 
-static void print_details(const struct session *session, const char *bytes,
+/* False, after a complaint, where a result that was asked for is lost. */
+static bool print_details(const struct session *session, const char *bytes,
 			  const struct control_result *result)
 {
 	const char *json = bytes;
 	size_t length = (size_t)result->json_bytes;
+	bool is_whole = true;
 
 	if (result->text_bytes && !session->is_quiet)
 		(void)fd_write_all(2, bytes + length, (size_t)result->text_bytes);
-	if (session->has_json && fd_write_all(1, json, length) < 0)
+	if (session->has_json && fd_write_all(1, json, length) < 0) {
 		complain("the structured result could not be written to standard output");
+		is_whole = false;
+	}
 	/* the newline before it is for the stream of a command that ended in mid-line */
 	if (length && json[0] == '\n') {
 		json++;
 		length--;
 	}
-	if (session->status_fd >= 0 && fd_write_all(session->status_fd, json, length) < 0)
+	if (session->status_fd >= 0 && fd_write_all(session->status_fd, json, length) < 0) {
 		complain("the structured result could not be written to --status-fd");
+		is_whole = false;
+	}
+	return is_whole;
+}
+
+/* The same for details that cannot be read. */
+static bool take_details(const struct session *session, const struct message *message,
+			 const struct control_result *result)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	const char *bytes;
+	size_t length;
+
+	if (message->fd_count == 0)
+		return true;
+	if (control_read_sealed(message->fds[0], CONTROL_LIMIT_BLOB_BYTES, &arena, &bytes,
+				&length) == 0 &&
+	    result->json_bytes <= length && result->text_bytes == length - result->json_bytes)
+		return print_details(session, bytes, result);
+	complain("the details of the result could not be read");
+	return !session->has_json && session->status_fd < 0;
 }
 
 static void on_result(struct talk *talk, const struct message *message)
 {
-	struct arena CLEANUP_ARENA arena = { 0 };
 	struct control_result result;
-	const char *bytes;
-	size_t length;
 
 	restore_terminal();
 	if (message->length != sizeof(result)) {
@@ -254,14 +276,8 @@ static void on_result(struct talk *talk, const struct message *message)
 		finish(talk, 128 + talk->asked_first);
 	else
 		finish(talk, result.exit_status <= 255 ? (int)result.exit_status : 125);
-	if (message->fd_count == 0)
-		return;
-	if (control_read_sealed(message->fds[0], CONTROL_LIMIT_BLOB_BYTES, &arena, &bytes,
-				&length) < 0 ||
-	    result.json_bytes > length || result.text_bytes != length - result.json_bytes)
-		complain("the details of the result could not be read");
-	else
-		print_details(talk->session, bytes, &result);
+	if (!take_details(talk->session, message, &result) && !talk->status)
+		talk->status = 125;
 }
 
 static void on_message(struct talk *talk)

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("bawn " BAWN_VERSION);
-		return 0;
+		return print_finish(0);
 	}
 	verb = verb_find(alias(argv[1]));
 	if (!verb) {
@@ -75,5 +75,5 @@ int main(int argc, char **argv)
 	/* `bawn run --help` is `bawn help run` */
 	if (argc == 3 && asks_help(argv[2]))
 		return verb_find("help")->run(2, (char *[]){ "help", argv[1], NULL });
-	return verb->run(argc - 1, argv + 1);
+	return print_finish(verb->run(argc - 1, argv + 1));
 }
