@@ -875,6 +875,8 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 	if (result == 0)
 		result = root_find(&ret->host, request->workspace, request->cwd, arena, &maker.root,
 				   error);
+	ret->workspace = maker.root.path;
+	ret->cwd = maker.root.cwd;
 	if (result == 0)
 		result = bind_policies(&maker);
 	if (result == 0)

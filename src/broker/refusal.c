@@ -19,7 +19,7 @@ static int emit_request(struct recorder *recorder, const struct effective *effec
 {
 	struct event start = { .type = EVENT_TASK_START,
 			       .body.task_start = { .kind = action->argc ? "run" : "live",
-						    .workspace = effective->policy.workspace,
+						    .workspace = effective->workspace,
 						    .tier = tier_name(effective->tier.tier),
 						    .reason = "refused before the start",
 						    .uid = effective->host.uid,
@@ -36,6 +36,8 @@ static int emit_request(struct recorder *recorder, const struct effective *effec
 		start.body.task_start.policy = &effective->policy;
 		start.body.task_start.policy_blob = effective->blob;
 		start.body.task_start.policy_bytes = effective->blob_length;
+		start.body.task_start.withheld = effective->withheld;
+		start.body.task_start.withheld_count = effective->withheld_count;
 	}
 	result = emit(recorder, &start, "");
 	return result < 0 || !action->argc ? result : emit(recorder, &intent, action->id);
@@ -98,8 +100,7 @@ void refusal_record(const struct effective *effective, const struct request *req
 	struct recorder CLEANUP_RECORDER recorder = RECORDER_NONE;
 	/* where the policy stood already the environment is known, and what in it is secret */
 	struct action action = { .argv = argv ? argv : none,
-				 .cwd = effective->policy.cwd ? effective->policy.cwd :
-								request->cwd,
+				 .cwd = effective->cwd ? effective->cwd : request->cwd,
 				 .environ = result->action ? result->action->environ : none };
 	struct error ignored = ERROR_NONE;
 	struct event final = { .type = EVENT_ACTION_RESULT, .body.result = result };

@@ -64,8 +64,6 @@ static int emit_start(struct task *task)
 						    .uid = effective->host.uid,
 						    .gid = effective->host.gid,
 						    .host_root = effective->host.root,
-						    .inside_uid = effective->policy.uid,
-						    .inside_gid = effective->policy.gid,
 						    .withheld = effective->withheld,
 						    .withheld_count = effective->withheld_count,
 						    .meta = task->options.meta } };

@@ -213,7 +213,8 @@ static void print_task(struct listing *listing, const struct catalogue_task *tas
 		buffer_text(text, state);
 	}
 	if (history->kind)
-		buffer_format(text, "  %s  %s", history->kind, history->workspace);
+		buffer_format(text, "  %s%s%s", history->kind, history->workspace[0] ? "  " : "",
+			      history->workspace);
 	if (history->meta && history->meta[0])
 		buffer_format(text, "  %s", history->meta);
 	buffer_text(text, "\n");

@@ -28,7 +28,7 @@ static const char *load(struct trace_place *place, const char *kept, struct poli
 
 	if (!kept || strlen(kept) != SHA256_HEX_BYTES - 1 ||
 	    strspn(kept, "0123456789abcdef") != SHA256_HEX_BYTES - 1)
-		return "the record names no policy";
+		return "no copy of the policy was kept";
 	(void)snprintf(path, sizeof(path), "%s/%s", TRACE_POLICIES, kept);
 	fd = fd_open_beneath(place->store.fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)

@@ -140,20 +140,23 @@ static void print_task(struct show *show)
 	end_row(show);
 	text = row(show, "where");
 	put(text, body, "workspace");
-	buffer_text(text, " (");
+	buffer_text(text, json_tree_text(body, "workspace") ? " (" : "no workspace (");
 	put(text, body, "kind");
 	buffer_text(text, ")");
 	end_row(show);
 	text = row(show, "tier");
 	put(text, body, "tier");
-	buffer_text(text, ", rung ");
+	if (json_tree_text(body, "rung"))
+		buffer_text(text, ", rung ");
 	put(text, body, "rung");
 	buffer_text(text, ": ");
 	put(text, body, "tier_reason");
 	end_row(show);
-	text = row(show, "policy");
-	put(text, body, "policy");
-	end_row(show);
+	if (json_tree_text(body, "policy")) {
+		text = row(show, "policy");
+		put(text, body, "policy");
+		end_row(show);
+	}
 	text = row(show, "withheld");
 	put_words(show, text, json_tree_get(body, "withheld_environment"));
 	end_row(show);
@@ -165,10 +168,31 @@ static void print_task(struct show *show)
 	print_end(show);
 }
 
+/* An object: values where they are on record; or a list of names. */
+static void print_variables(struct show *show, const struct json_node *environment)
+{
+	struct buffer *text = row(show, "variables");
+
+	for (const struct json_node *item = environment ? environment->first : NULL; item;
+	     item = item->next) {
+		buffer_text(text, item == environment->first ? "" : " ");
+		if (environment->type == JSON_OBJECT)
+			buffer_visible(text, item->name);
+		else
+			gist_text(item, ALL_BYTES, text);
+		if (environment->type == JSON_OBJECT && item->type == JSON_STRING && show->all) {
+			buffer_text(text, "=");
+			gist_text(item, ALL_BYTES, text);
+		}
+	}
+	if (!environment || !environment->first)
+		buffer_text(text, "none");
+	end_row(show);
+}
+
 static void print_intent(struct show *show, const struct dossier_action *action)
 {
 	const struct json_node *body = trace_dossier_read(&show->from, action->intent);
-	const struct json_node *environment = json_tree_get(body, "environment");
 	struct buffer *text = &show->page.text;
 
 	buffer_format(text, "\n%saction %s%s", page_colour(&show->page, PAGE_STRONG), action->id,
@@ -188,24 +212,12 @@ static void print_intent(struct show *show, const struct dossier_action *action)
 	text = row(show, "command");
 	gist_command(json_tree_get(body, "argv"), ALL_BYTES, text);
 	end_row(show);
-	text = row(show, "in");
-	put(text, body, "cwd");
-	end_row(show);
-	text = row(show, "variables");
-	for (const struct json_node *item = environment ? environment->first : NULL; item;
-	     item = item->next) {
-		buffer_text(text, item == environment->first ? "" : " ");
-		/* an object: values where they are on record; or a list of names */
-		if (environment->type == JSON_OBJECT)
-			buffer_visible(text, item->name);
-		else
-			gist_text(item, ALL_BYTES, text);
-		if (environment->type == JSON_OBJECT && item->type == JSON_STRING && show->all) {
-			buffer_text(text, "=");
-			gist_text(item, ALL_BYTES, text);
-		}
+	if (json_tree_text(body, "cwd")) {
+		text = row(show, "in");
+		put(text, body, "cwd");
+		end_row(show);
 	}
-	end_row(show);
+	print_variables(show, json_tree_get(body, "environment"));
 	if (json_tree_count(json_tree_get(body, "meta"))) {
 		text = row(show, "meta");
 		gist_meta(json_tree_get(body, "meta"), text);
@@ -464,10 +476,13 @@ static void print_questions(struct show *show)
 	trace_reach_read(&show->place, show->policy_kept, &reach);
 	buffer_format(text, "\n%swhat it could do%s\n", page_colour(&show->page, PAGE_STRONG),
 		      page_colour(&show->page, PAGE_PLAIN));
-	trace_reach_print(&reach, show->all, text);
+	if (show->was_refused)
+		buffer_text(row(show, "nothing"), "it was refused before there was a policy\n");
+	else
+		trace_reach_print(&reach, show->all, text);
 	buffer_text(row(show, "identity"), show->identity ? show->identity : "not on record");
 	end_row(show);
-	if (!reach.is_known)
+	if (!reach.is_known && !show->was_refused)
 		show_missing(show, reach.why, NULL);
 	if (show->from.dossier.is_cut)
 		show_missing(show, "there are more records than are told here", NULL);

@@ -19,6 +19,7 @@ struct show {
 	const char *identity, *policy_kept; /* of the task's first record; the place's arena */
 	const char *gaps[SHOW_LIMIT_GAPS];  /* likewise */
 	size_t gap_count;
+	bool was_refused; /* before there was a policy: nothing could be done */
 };
 
 /* Texts in the place's arena, visible but for the blob's names. */

@@ -82,7 +82,7 @@ static void put_questions(struct show *show, struct json *json)
 	struct trace_reach reach;
 
 	trace_reach_read(&show->place, show->policy_kept, &reach);
-	if (!reach.is_known)
+	if (!reach.is_known && !show->was_refused)
 		show_missing(show, reach.why, NULL);
 	json_object(json, "reach");
 	trace_reach_json(&reach, json);

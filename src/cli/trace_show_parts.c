@@ -39,6 +39,7 @@ void show_keep_start(struct show *show, const struct json_node *body)
 	const struct json_node *kept = json_tree_get(body, "policy_kept");
 	struct buffer CLEANUP_BUFFER text = { 0 };
 
+	show->was_refused = !json_tree_text(body, "policy");
 	if (kept && kept->type == JSON_STRING)
 		show->policy_kept = arena_copy(&show->place.arena, kept->text);
 	buffer_format(&text, "uid %llu, gid %llu",
@@ -46,7 +47,8 @@ void show_keep_start(struct show *show, const struct json_node *body)
 		      (unsigned long long)json_tree_unsigned(user, "gid", 0));
 	if (json_tree_get(user, "host_root") && json_tree_get(user, "host_root")->is_true)
 		buffer_text(&text, " (root of the host)");
-	if (json_tree_get(user, "inside_uid"))
+	if (json_tree_get(user, "inside_uid") &&
+	    json_tree_get(user, "inside_uid")->type != JSON_NULL)
 		buffer_format(&text, "; inside uid %llu, gid %llu",
 			      (unsigned long long)json_tree_unsigned(user, "inside_uid", 0),
 			      (unsigned long long)json_tree_unsigned(user, "inside_gid", 0));

@@ -39,7 +39,7 @@ struct event_task {
 	const unsigned char *policy_blob; /* the same, compiled */
 	size_t policy_bytes;
 	const char *policy_kept; /* the recorder's: hash of the copy that it keeps */
-	uint32_t uid, gid, inside_uid, inside_gid;
+	uint32_t uid, gid;
 	bool host_root;
 	const char *const *withheld; /* names of the caller's variables that were not passed */
 	size_t withheld_count;

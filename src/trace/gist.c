@@ -263,11 +263,18 @@ static void tell_approval(const struct json_node *body, struct buffer *buffer)
 	put(body, "verb", buffer);
 	buffer_text(buffer, " ");
 	put(body, "target", buffer);
-	buffer_text(buffer, ", by ");
-	put(body, "by", buffer);
-	buffer_text(buffer, " (");
-	put(body, "proof", buffer);
-	buffer_format(buffer, ") after %s", text);
+	if (!json_tree_text(body, "by")) {
+		buffer_text(buffer, ", nobody was there to ask");
+	} else {
+		buffer_text(buffer, ", by ");
+		put(body, "by", buffer);
+		if (json_tree_text(body, "proof")) {
+			buffer_text(buffer, " (");
+			put(body, "proof", buffer);
+			buffer_text(buffer, ")");
+		}
+		buffer_format(buffer, " after %s", text);
+	}
 	put_repeated(body, buffer);
 }
 

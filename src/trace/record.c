@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "policy/environment.h"
+#include "policy/policy.h"
 #include "trace/event.h"
 #include "trace/mask.h"
 
@@ -43,8 +44,13 @@ static void put_task_start(const struct event *event, struct json *json)
 	json_unsigned(json, "uid", task->uid);
 	json_unsigned(json, "gid", task->gid);
 	json_bool(json, "host_root", task->host_root);
-	json_unsigned(json, "inside_uid", task->inside_uid);
-	json_unsigned(json, "inside_gid", task->inside_gid);
+	if (task->policy) {
+		json_unsigned(json, "inside_uid", task->policy->uid);
+		json_unsigned(json, "inside_gid", task->policy->gid);
+	} else {
+		json_null(json, "inside_uid");
+		json_null(json, "inside_gid");
+	}
 	json_object_end(json);
 	json_string(json, "workspace", task->workspace);
 	json_string(json, "tier", task->tier);

@@ -207,6 +207,39 @@ def test_a_refusal_is_on_record(place):
     assert body(records, "task.end")["cause"] == "refused"
     verify(place)
 
+def test_a_refusal_tells_what_is_known_and_no_more(place):
+    """Before there is a policy no id inside is known; a row that nothing is known of is none."""
+    inner = place.work / "inner"
+    inner.mkdir()
+    assert place.run("--write", "/usr", "--cwd", "inner", "--", "true").status == 126
+    records = only_chain(place)
+    start = body(records, "task.start")
+    assert start["workspace"] == str(place.work)
+    assert body(records, "action.intent")["cwd"] == str(inner)
+    assert (start["user"]["inside_uid"], start["user"]["inside_gid"]) == (None, None)
+    assert start["policy"] is None and start["rung"] is None
+    task = records[0]["task"]
+    shown = subprocess.run([BAWN, "trace", "show", *place.options, task], capture_output=True,
+                           text=True, timeout=60, check=False).stdout
+    for wrong in ("inside uid", "by ()", "not all of it", "rung :", "rung", "\n  policy", " ()", "after 0.0s"):
+        assert wrong not in shown, shown
+    for right in (f"where      {place.work} (run)", f"in         {inner}",
+                  "nobody was there to ask"):
+        assert right in shown, shown
+    assert all(line == line.rstrip() for line in shown.splitlines()), shown
+    listed = subprocess.run([BAWN, "trace", "ls", *place.options], capture_output=True, text=True,
+                            timeout=60, check=False).stdout
+    assert f"run  {place.work}\n" in listed
+
+def test_a_refusal_by_the_gate_has_the_policy(place):
+    policy = place.base / "p.yaml"
+    policy.write_text("version: 1\nexec:\n  deny: [{program: \"true\"}]\n")
+    policy.chmod(0o600)
+    assert place.run("--policy", str(policy), "--", "true").status == 126
+    start = body(only_chain(place), "task.start")
+    assert start["policy"] and start["policy_kept"]
+    assert start["user"]["inside_uid"] == (1000 if IS_ROOT else os.getuid())
+
 def test_denials_and_limits_are_on_record(place):
     place.sh("unshare -U true; exit 1")
     place.run("--timeout", "200ms", "--", "sleep", "9")
