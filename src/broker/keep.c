@@ -69,7 +69,7 @@ static int keep_output(struct job *job, enum spool_stream stream)
 	bytes.dropped = pump->dropped;
 	if (streams->has_spool) {
 		bytes.fd = streams->spool.files[stream];
-		bytes.index_fd = streams->spool.index;
+		bytes.index_fd = spool_has_times(streams->spool.index) ? streams->spool.index : -1;
 	} else {
 		bytes.reason = streams->is_unkept ? "--no-spool" : "it could not be spooled";
 	}
@@ -126,7 +126,7 @@ static int keep_one(struct task *task, const struct keep_later *later)
 		struct event_bytes bytes = describe(later->action, later->parent, names[stream]);
 
 		bytes.fd = fd;
-		bytes.index_fd = index;
+		bytes.index_fd = spool_has_times(index) ? index : -1;
 		bytes.bytes = later->bytes[stream];
 		bytes.dropped = later->dropped[stream];
 		bytes.reason = "its spool is gone";

@@ -18,6 +18,9 @@ static const char *const names[SPOOL_STREAM_COUNT] = { [SPOOL_OUT] = "out", [SPO
 static const char index_name[] = "index";
 static const char magic[8] = { 'B', 'A', 'W', 'N', 'S', 'P', 'L', SPOOL_VERSION };
 
+/* More records than two streams that came at once and were cut have: a piece, a cut, an end each. */
+#define TIMES_RECORDS 7
+
 #define LENGTH_BITS 56
 #define LENGTH_MASK ((1ull << LENGTH_BITS) - 1)
 
@@ -314,6 +317,12 @@ int spool_append(struct spool *spool, enum spool_stream stream, const void *byte
 		spool_settle(spool);
 		spool->recorded_ns = now;
 	}
+	/* what came long before this is not of the same moment */
+	if (merged->length && now - merged->time_ns >= SPOOL_MERGE_NS &&
+	    is_due(spool, stream, now)) {
+		settle_stream(spool, stream);
+		spool->recorded_ns = now;
+	}
 	if (!merged->length)
 		merged->time_ns = now;
 	merged->length += length;
@@ -413,6 +422,27 @@ int spool_open_read(int task_fd, const char *action, struct spool_reader *ret_re
 	}
 	*ret_reader = reader;
 	return 0;
+}
+
+bool spool_has_times(int index_fd)
+{
+	unsigned char bytes[SPOOL_HEAD_BYTES + TIMES_RECORDS * SPOOL_RECORD_BYTES];
+	ssize_t count = index_fd < 0 ? -1 : pread(index_fd, bytes, sizeof(bytes), 0);
+	uint64_t first = 0;
+	bool has_first = false;
+
+	for (size_t at = SPOOL_HEAD_BYTES; at + SPOOL_RECORD_BYTES <= (size_t)count && count > 0;
+	     at += SPOOL_RECORD_BYTES) {
+		uint64_t time_ns = get_u64(bytes + at);
+
+		if (get_u64(bytes + at + 8) >> 60 != SPOOL_BYTES)
+			continue;
+		if (has_first && time_ns - first >= SPOOL_MERGE_NS)
+			return true;
+		first = has_first ? first : time_ns;
+		has_first = true;
+	}
+	return count == (ssize_t)sizeof(bytes);
 }
 
 static int file_size(int fd, uint64_t *ret_bytes)

@@ -172,6 +172,9 @@ int spool_next(struct spool_reader *reader, struct spool_chunk *ret_chunk);
 ssize_t spool_read(const struct spool_reader *reader, const struct spool_chunk *chunk,
 		   uint64_t from, void *bytes, size_t length);
 
+/* False where all that the index tells came at once. */
+bool spool_has_times(int index_fd);
+
 /* Both streams were ended in order: once spool_next() returns 0 now, nothing more comes. */
 bool spool_is_over(const struct spool_reader *reader);
 

@@ -5,6 +5,7 @@
  */
 #include "cli/trace_export.h"
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -23,6 +24,8 @@
 #define ROWS 30
 #define TITLE_BYTES 200
 #define PIECE_BYTES 4096
+/* A longer one is a clock that was set. */
+#define SILENCE_LIMIT_NS (UINT64_C(400) * 24 * 3600 * 1000000000)
 /* The bytes of a code point that is cut by the end of a piece. */
 #define CUT_BYTES 4
 
@@ -39,6 +42,8 @@ struct recording {
 	struct track tracks[SPOOL_STREAM_COUNT];
 	struct blob_reader index;
 	char index_name[SHA256_HEX_BYTES], names[SPOOL_STREAM_COUNT][SHA256_HEX_BYTES];
+	uint64_t began_ns; /* the action, by the wall clock */
+	const char *lost;  /* why output was not kept; NULL: it was; the export's arena */
 	bool is_tty, is_masked;
 };
 
@@ -61,6 +66,11 @@ static void take_stream(struct recording *recording, const struct json_node *bod
 	else
 		return;
 	copy_name(json_tree_text(body, "index"), recording->index_name);
+	if (!json_tree_text(body, "blob") && json_tree_unsigned(body, "bytes", 0))
+		recording->lost = arena_copy(&recording->export->place.arena,
+					     json_tree_text(body, "reason") ?
+						     json_tree_text(body, "reason") :
+						     "for no reason that is told");
 	recording->is_masked |= json_tree_unsigned(body, "masked", 0) != 0;
 }
 
@@ -83,6 +93,7 @@ static void put_head(struct recording *recording, const struct dossier_action *a
 	json_unsigned(&json, "version", 2);
 	json_unsigned(&json, "width", COLUMNS);
 	json_unsigned(&json, "height", ROWS);
+	recording->began_ns = wall_ns;
 	json_unsigned(&json, "timestamp", wall_ns / 1000000000u);
 	json_string(&json, "title", title.data ? title.data : action->id);
 	json_object_end(&json);
@@ -178,11 +189,31 @@ static ssize_t read_exactly(struct blob_reader *reader, unsigned char *bytes, si
 	return (ssize_t)used;
 }
 
+/* Where the streams have no times: all of it came at once. Else what the index does not tell. */
+static int play_rest(struct recording *recording, uint64_t time_ns)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < SPOOL_STREAM_COUNT && result == 0; i++)
+		result = put_piece(recording, &recording->tracks[i], time_ns, UINT64_MAX);
+	return result;
+}
+
+/* How long the action ran before its first output; 0 where the clock was set meanwhile. */
+static uint64_t silence_ns(const struct recording *recording, const unsigned char *head)
+{
+	uint64_t first_ns = get_u64(head + 8), began_ns = recording->began_ns;
+
+	return began_ns && first_ns > began_ns && first_ns - began_ns < SILENCE_LIMIT_NS ?
+		       first_ns - began_ns :
+		       0;
+}
+
 static int play(struct recording *recording)
 {
 	static const unsigned char magic[] = { 'B', 'A', 'W', 'N', 'S', 'P', 'L', SPOOL_VERSION };
 	unsigned char head[SPOOL_HEAD_BYTES], record[SPOOL_RECORD_BYTES];
-	uint64_t time_ns = 0;
+	uint64_t time_ns = 0, silence;
 	ssize_t count = read_exactly(&recording->index, head, sizeof(head));
 	int result = 0;
 
@@ -190,6 +221,7 @@ static int play(struct recording *recording)
 		return (int)count;
 	if (count != sizeof(head) || memcmp(head, magic, sizeof(magic)) != 0)
 		return -EBADMSG;
+	silence = silence_ns(recording, head);
 	while (result == 0 && (count = read_exactly(&recording->index, record, sizeof(record))) ==
 				      sizeof(record)) {
 		uint64_t word = get_u64(record + 8);
@@ -198,15 +230,32 @@ static int play(struct recording *recording)
 		/* a hole, or a kind that is not ours: it has no bytes */
 		if (word >> 60 != SPOOL_BYTES || stream >= SPOOL_STREAM_COUNT)
 			continue;
-		time_ns = get_u64(record);
+		time_ns = get_u64(record) + silence;
 		result = put_piece(recording, &recording->tracks[stream], time_ns,
 				   word & ((UINT64_C(1) << 56) - 1));
 	}
 	if (count < 0)
 		return (int)count;
-	for (size_t i = 0; i < SPOOL_STREAM_COUNT && result == 0; i++)
-		result = put_piece(recording, &recording->tracks[i], time_ns, UINT64_MAX);
-	return result;
+	return result < 0 ? result : play_rest(recording, time_ns);
+}
+
+/* 0, or the exit status after a complaint. */
+static int open_tracks(struct recording *recording)
+{
+	struct export *export = recording->export;
+	struct error error = ERROR_NONE;
+
+	for (size_t i = 0; i < SPOOL_STREAM_COUNT; i++) {
+		if (!recording->names[i][0])
+			continue;
+		if (trace_blob_open(&export->place, export->found.task, recording->names[i],
+				    &recording->tracks[i].reader, &error) < 0) {
+			complain(error.message);
+			return 1;
+		}
+		recording->tracks[i].is_open = true;
+	}
+	return 0;
 }
 
 /* 0, or the exit status after a complaint. */
@@ -218,28 +267,22 @@ static int open_all(struct recording *recording, const struct dossier_action *ac
 
 	for (size_t i = 0; i < action->stream_count; i++)
 		take_stream(recording, trace_dossier_read(&recording->from, action->streams[i]));
-	if (!recording->index_name[0]) {
+	if (recording->lost && !recording->names[SPOOL_OUT][0] && !recording->names[SPOOL_ERR][0]) {
 		trace_complain(
-			"%s has no time index, so that there is nothing to play; `bawn trace "
-			"show --output` prints what is kept",
-			action->id);
+			"nothing of %s's output is kept (%s), so that there is nothing to play",
+			action->id, recording->lost);
 		return 1;
 	}
-	if (trace_blob_open(&export->place, task, recording->index_name, &recording->index,
-			    &error) < 0) {
+	if (recording->index_name[0] && trace_blob_open(&export->place, task, recording->index_name,
+							&recording->index, &error) < 0) {
 		complain(error.message);
 		return 1;
 	}
-	for (size_t i = 0; i < SPOOL_STREAM_COUNT; i++) {
-		if (!recording->names[i][0])
-			continue;
-		if (trace_blob_open(&export->place, task, recording->names[i],
-				    &recording->tracks[i].reader, &error) < 0) {
-			complain(error.message);
-			return 1;
-		}
-		recording->tracks[i].is_open = true;
-	}
+	if (open_tracks(recording))
+		return 1;
+	if (recording->lost)
+		trace_complain("%s: a part of its output is not kept (%s)", action->id,
+			       recording->lost);
 	if (recording->is_masked)
 		trace_complain("%s: secrets were masked, so that times are near, not exact",
 			       action->id);
@@ -266,7 +309,7 @@ static int record(struct recording *recording)
 	if (status)
 		return status;
 	put_head(recording, &dossier->actions[0]);
-	result = play(recording);
+	result = recording->index_name[0] ? play(recording) : play_rest(recording, 0);
 	if (result == -EBADMSG) {
 		trace_complain("the time index or a stream of %s was changed: its bytes are none",
 			       dossier->actions[0].id);

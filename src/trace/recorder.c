@@ -306,18 +306,12 @@ static int open_blobs(struct recorder *recorder, struct error *error)
 	return blob_directory(&recorder->store, recorder->task, true, &recorder->blobs_fd, error);
 }
 
-/* A head, one piece of each stream and their ends (broker/spool.h): that has no times to tell. */
-#define INDEX_SHORTEST_BYTES 96
-
 /* The times: no secret is in them, and without them the bytes are still whole. */
 static const char *keep_index(struct recorder *recorder, int index_fd, struct blob *blob)
 {
 	struct error ignored = ERROR_NONE;
-	struct stat status;
 
-	if (index_fd < 0 || fstat(index_fd, &status) < 0 ||
-	    status.st_size <= INDEX_SHORTEST_BYTES ||
-	    blob_seal(recorder->blobs_fd, NULL, NULL, index_fd, blob, &ignored) < 0)
+	if (index_fd < 0 || blob_seal(recorder->blobs_fd, NULL, NULL, index_fd, blob, &ignored) < 0)
 		return NULL;
 	return blob->name;
 }

@@ -148,6 +148,40 @@ def test_the_times_of_a_stream(place):
         index = blob(place, records[0]["task"], stream["body"]["index"])
         assert index[:7] == b"BAWNSPL" and len(index) > 8 * 16
 
+def played(place):
+    """The events of the recording of the only action: (seconds, text)."""
+    task, = chains(place)
+    ran = subprocess.run([BAWN, "trace", "export", "--format", "asciinema", *place.options, task],
+                         capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran
+    return [(event[0], event[2]) for event in map(json.loads, ran.stdout.splitlines()[1:])]
+
+@pytest.mark.parametrize("script, pieces", [
+    ("echo 1; sleep .3; echo r; sleep .2; echo end", ["1\r\n", "r\r\n", "end\r\n"]),
+    ("echo 1; sleep .2; echo 2", ["1\r\n", "2\r\n"]),
+    ("echo 1; sleep .2; echo 2 >&2", ["1\r\n", "2\r\n"]),
+])
+def test_the_times_of_a_short_action(place, script, pieces):
+    """Each piece has its own moment, the first one too."""
+    place.sh("sleep .2; " + script)
+    events = played(place)
+    assert [text for _, text in events] == pieces
+    times = [0.0] + [at for at, _ in events]
+    assert all(later - sooner > 0.15 for sooner, later in zip(times, times[1:])), times
+
+@pytest.mark.parametrize("script, text", [("echo all", "all\r\n"), ("true", "")])
+def test_what_came_at_once_is_played_at_once(place, script, text):
+    place.sh(script)
+    assert "".join(piece for _, piece in played(place)) == text
+    assert all(one["body"]["index"] is None for one in of_type(only_chain(place), "stream"))
+
+def test_a_recording_of_what_is_not_kept(place):
+    place.run("--no-spool", "--", "echo", "all")
+    task, = chains(place)
+    ran = subprocess.run([BAWN, "trace", "export", "--format", "asciinema", *place.options, task],
+                         capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 1 and "--no-spool" in ran.stderr, ran
+
 @pytest.mark.parametrize("argument", [
     b"plain", b"new\nline", b"\xff\xfe not utf-8 \x80", b'"}\n{"v":1', b"\x1b[31m\x07\\u0041",
     "bidi \u202e and \U0001f600".encode(), b"\xed\xb2\x80 a surrogate", b"x" * 100_000])
