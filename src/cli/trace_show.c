@@ -448,7 +448,11 @@ static void print_streams(struct show *show, const struct dossier_action *action
 		show_stream_read(show, action, body, &stream);
 		quantity_tell_size(size, stream.bytes);
 		text = row(show, stream.name);
-		buffer_format(text, "%s, sha256 %s, %s", size, stream.sha256, stream.told);
+		buffer_format(text, "%s, ", size);
+		/* there is none of what has secrets in it */
+		if (stream.sha256 && stream.sha256[0])
+			buffer_format(text, "sha256 %s, ", stream.sha256);
+		buffer_text(text, stream.told);
 		end_row(show);
 		if (show->with_output && stream.is_kept)
 			show_stream_output(show, &stream);

@@ -82,7 +82,8 @@ void show_stream_read(struct show *show, const struct dossier_action *action,
 		buffer_text(&told, trace_blob_state_name(state));
 	}
 	if (masked)
-		buffer_format(&told, ", without %llu secrets", (unsigned long long)masked);
+		buffer_format(&told, ", without %llu secret%s", (unsigned long long)masked,
+			      masked == 1 ? "" : "s");
 	if (stream.dropped)
 		buffer_format(&told, ", the last %llu bytes dropped",
 			      (unsigned long long)stream.dropped);

@@ -147,11 +147,45 @@ static const char *const name_trigger[] = {
 
 #define NAME_TRIGGER_COUNT (sizeof(name_trigger) / sizeof(name_trigger[0]))
 
+/*
+ * Options of programs whose value is a password in clear, by their manuals. A program's name is how
+ * its word begins: mysqldump takes what mysql does.
+ */
+enum {
+	HAS_USER = 1,  /* name:SECRET */
+	IS_JOINED = 2, /* -pSECRET, --user=name:SECRET */
+	IS_APART = 4,  /* -p SECRET */
+};
+
+static const struct secret_option {
+	const char *program, *option;
+	unsigned form;
+} secret_options[] = {
+	{ "curl", "-u", HAS_USER | IS_JOINED | IS_APART },
+	{ "curl", "-U", HAS_USER | IS_JOINED | IS_APART },
+	{ "curl", "--user", HAS_USER | IS_JOINED | IS_APART },
+	{ "curl", "--proxy-user", HAS_USER | IS_JOINED | IS_APART },
+	{ "mysql", "-p", IS_JOINED },
+	{ "mariadb", "-p", IS_JOINED },
+	{ "sshpass", "-p", IS_JOINED | IS_APART },
+	{ "mongo", "-p", IS_JOINED | IS_APART },
+	{ "redis-cli", "-a", IS_APART },
+	{ "ldap", "-w", IS_JOINED | IS_APART },
+};
+
+/* How they stand in a text, and in an argument of a record. */
+static const char *const option_trigger[] = {
+	" -u", "\"-u", " -U", "\"-U", "--u", "--p", " -p", "\"-p", " -a", "\"-a", " -w", "\"-w",
+};
+
+#define OPTION_TRIGGER_COUNT (sizeof(option_trigger) / sizeof(option_trigger[0]))
+
 enum special {
 	SPECIAL_JWT,
 	SPECIAL_PEM,
 	SPECIAL_URL,
 	SPECIAL_BEARER,
+	SPECIAL_BASIC,
 	SPECIAL_AWS_LOWER,
 	SPECIAL_AWS_UPPER,
 	SPECIAL_AWS_CAMEL,
@@ -160,8 +194,8 @@ enum special {
 
 static const char *const special_trigger[SPECIAL_COUNT] = {
 	[SPECIAL_JWT] = "eyJ",	     [SPECIAL_PEM] = "BEG",	  [SPECIAL_URL] = "://",
-	[SPECIAL_BEARER] = "rer",    [SPECIAL_AWS_LOWER] = "t_a", [SPECIAL_AWS_UPPER] = "T_A",
-	[SPECIAL_AWS_CAMEL] = "tAc",
+	[SPECIAL_BEARER] = "rer",    [SPECIAL_BASIC] = "sic",	  [SPECIAL_AWS_LOWER] = "t_a",
+	[SPECIAL_AWS_UPPER] = "T_A", [SPECIAL_AWS_CAMEL] = "tAc",
 };
 
 static const char *const other_kinds[] = { "jwt",	    "private-key", "url-password",
@@ -178,7 +212,10 @@ const char *token_trigger(size_t index)
 	if (index < SPECIAL_COUNT)
 		return special_trigger[index];
 	index -= SPECIAL_COUNT;
-	return index < NAME_TRIGGER_COUNT ? name_trigger[index] : NULL;
+	if (index < NAME_TRIGGER_COUNT)
+		return name_trigger[index];
+	index -= NAME_TRIGGER_COUNT;
+	return index < OPTION_TRIGGER_COUNT ? option_trigger[index] : NULL;
 }
 
 static bool is_kind(const char *known, const char *kind, size_t length)
@@ -748,14 +785,149 @@ static bool match_name(const struct token_text *text, size_t at, struct token_hi
 	return false;
 }
 
+/* ---- options of programs ---- */
+
+/* A command ends there, in a shell's text: what stands before it is another one. */
+static bool ends_command(const struct token_text *text, size_t at)
+{
+	return byte_at(text, at) == ';' || byte_at(text, at) == '\n' || says(text, at, "\\n") ||
+	       says(text, at, "| ") || says(text, at, "&& ");
+}
+
+/* The word of a program stands before `at`, and the same command goes on from there. */
+static bool is_command_of(const struct token_text *text, size_t at, const char *program)
+{
+	size_t limit = at > TOKEN_REACH_BACK ? at - TOKEN_REACH_BACK : 0;
+
+	while (at-- > limit) {
+		if (ends_command(text, at))
+			return false;
+		if (says(text, at, program) && begins_word(text, at, DASHED))
+			return true;
+	}
+	return false;
+}
+
+/* The secret in what stands from `at` to `end`; of name:SECRET the name stays to be read. */
+static bool take_secret(const struct token_text *text, size_t at, size_t end, unsigned form,
+			struct token_hit *ret_hit)
+{
+	while ((form & HAS_USER) && at < end && text->bytes[at] != ':')
+		at++;
+	at += (form & HAS_USER) != 0;
+	return end > at + 2 && !is_placeholder(text, at, end) &&
+	       hit(ret_hit, at, end, other_kinds[KIND_PASSWORD]);
+}
+
+/* Where the value of an option begins that ends at `at`; 0: none, or none of that form. */
+static size_t option_value(const struct token_text *text, size_t at,
+			   const struct secret_option *option, bool *ret_is_whole)
+{
+	bool is_long = option->option[1] == '-';
+
+	*ret_is_whole = text->is_json && says(text, at, "\",\"");
+	if (*ret_is_whole)
+		return option->form & IS_APART ? at + 3 : 0;
+	if (byte_at(text, at) == ' ')
+		return option->form & IS_APART ? skip(text, at, " ", 4) : 0;
+	if (!(option->form & IS_JOINED) || (is_long && byte_at(text, at) != '='))
+		return 0;
+	return at + (byte_at(text, at) == '=');
+}
+
+static bool match_option(const struct token_text *text, size_t at, struct token_hit *ret_hit)
+{
+	bool is_argument = text->is_json && at && byte_at(text, at - 1) == '"' &&
+			   (at < 2 || byte_at(text, at - 2) != '\\');
+
+	for (size_t i = 0; i < sizeof(secret_options) / sizeof(secret_options[0]); i++) {
+		const struct secret_option *option = &secret_options[i];
+		size_t from, step;
+		uint32_t first;
+		bool is_whole;
+
+		if (!says(text, at, option->option) || !is_command_of(text, at, option->program))
+			continue;
+		from = option_value(text, at + strlen(option->option), option, &is_whole);
+		step = from ? token_unit(text, from, &first) : 0;
+		if (!step)
+			continue;
+		/* an argument of a record is the value whole; in a shell's text it is a word */
+		if (is_whole || is_argument)
+			first = '\n', step = 0;
+		else if (!is_quote(first))
+			first = 0, step = 0;
+		from += step;
+		if (take_secret(text, from, value_end(text, from, first), option->form, ret_hit))
+			return true;
+	}
+	return false;
+}
+
+/* Behind the word of a scheme, at `at`: where its credentials begin, here or in the next argument. */
+static size_t behind_scheme(const struct token_text *text, size_t at)
+{
+	if (byte_at(text, at) == ' ')
+		return at + 1;
+	return text->is_json && says(text, at, "\",\"") ? at + 3 : 0;
+}
+
+static int base64_value(unsigned char digit)
+{
+	return classes[digit] & UPPER ? digit - 'A' :
+	       classes[digit] & LOWER ? digit - 'a' + 26 :
+	       classes[digit] & DIGIT ? digit - '0' + 52 :
+	       digit == '+'	      ? 62 :
+	       digit == '/'	      ? 63 :
+					-1;
+}
+
+/* Base64 of name:password (RFC 7617), and not a word behind the word "basic". */
+static bool is_user_and_password(const struct token_text *text, size_t at, size_t end)
+{
+	uint32_t bits = 0;
+	bool has_colon = false;
+
+	for (size_t i = at; i < end && byte_at(text, i) != '='; i++) {
+		unsigned count = (unsigned)(i - at) % 4;
+		int value = base64_value(byte_at(text, i));
+		unsigned char byte;
+
+		if (value < 0)
+			return false;
+		bits = bits << 6 | (uint32_t)value;
+		if (!count)
+			continue;
+		byte = (unsigned char)(bits >> (6 - 2 * count));
+		if (byte < ' ' || byte == 0x7f)
+			return false;
+		has_colon |= byte == ':';
+	}
+	return has_colon;
+}
+
+static bool match_basic(const struct token_text *text, size_t at, struct token_hit *ret_hit)
+{
+	size_t end;
+
+	if (at < 2 || !says_caseless(text, at - 2, "basic"))
+		return false;
+	at = behind_scheme(text, at + 3);
+	end = at ? run(text, at, ALNUM | BASE64, LONGEST) : 0;
+	return at && end - at >= 8 && is_user_and_password(text, at, end) &&
+	       hit(ret_hit, at, end, other_kinds[KIND_AUTHORIZATION]);
+}
+
 static bool match_bearer(const struct token_text *text, size_t at, struct token_hit *ret_hit)
 {
 	struct look look;
 	size_t end;
 
-	if (at < 3 || !says_caseless(text, at - 3, "bearer "))
+	if (at < 3 || !says_caseless(text, at - 3, "bearer"))
 		return false;
-	at += 4;
+	at = behind_scheme(text, at + 3);
+	if (!at)
+		return false;
 	end = run(text, at, TOKEN68, LONGEST);
 	look = look_at(text, at, end);
 	return end - at >= 20 && has(&look, A_DIGIT) && look.longest >= 16 &&
@@ -829,7 +1001,7 @@ bool token_at(const struct token_text *text, size_t at, struct token_hit *ret_hi
 		[SPECIAL_JWT] = match_jwt,	 [SPECIAL_PEM] = match_pem,
 		[SPECIAL_URL] = match_url,	 [SPECIAL_BEARER] = match_bearer,
 		[SPECIAL_AWS_LOWER] = match_aws, [SPECIAL_AWS_UPPER] = match_aws,
-		[SPECIAL_AWS_CAMEL] = match_aws,
+		[SPECIAL_AWS_CAMEL] = match_aws, [SPECIAL_BASIC] = match_basic,
 	};
 	const char *bytes = text->bytes + at;
 
@@ -846,5 +1018,8 @@ bool token_at(const struct token_text *text, size_t at, struct token_hit *ret_hi
 	for (size_t i = 0; i < SPECIAL_COUNT; i++)
 		if (same(bytes, special_trigger[i]))
 			return matches[i](text, at, ret_hit);
+	for (size_t i = 0; i < OPTION_TRIGGER_COUNT; i++)
+		if (same(bytes, option_trigger[i]))
+			return match_option(text, at + (bytes[0] != '-'), ret_hit);
 	return match_forms(text, at, ret_hit);
 }

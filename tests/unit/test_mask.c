@@ -221,6 +221,18 @@ static const struct row everywhere[] = {
 	  "4a3f2e1d",
 	  "9f8e7d" },
 	{ "cookie", "curl -H 'Cookie: session=a1b2c3d4' u", "a1b2c3" },
+	{ "password", "curl -u me:hunter http://h", "hunter" },
+	{ "password", "curl -fsS -ume:hunter http://h", "hunter" },
+	{ "password", "/usr/bin/curl --user 'me:hun ter' http://h", "hun ter" },
+	{ "password", "curl 'http://h/?a=1&b=2' --proxy-user me:hunter", "hunter" },
+	{ "password", "mysql -u root -phunter db", "hunter" },
+	{ "password", "mysqldump -h h -phunter db >x", "hunter" },
+	{ "password", "sshpass -p hunter ssh h", "hunter" },
+	{ "password", "redis-cli -h h -a hunter get k", "hunter" },
+	{ "authorization",
+	  "x: Basic dXNlcjpw"
+	  "YXNz",
+	  "dXNlcj" },
 };
 
 /* What only a record's arguments are taken for. */
@@ -229,6 +241,7 @@ static const struct row arguments[] = {
 	{ "password", "--token=abc", "abc" },
 	{ "password", "sh -c \"PGPASSWORD=postgres psql\"", "postgres" },
 	{ "password", "--password=a\"b", "a\"b" },
+	{ "password", "sh -c \"curl -u \\\"me:hunter\\\" h\"", "hunter" },
 };
 
 static void check_rows(const struct row *rows, size_t count, bool in_stream)
@@ -274,6 +287,18 @@ static void test_tokens(void **state)
 }
 
 /* Two arguments, the second of which is the value of the first. */
+static const char *const pairs[] = {
+	"\"curl\",\"-u\",\"me:hunter\"",
+	"\"curl\",\"-ume:hunter\"",
+	"\"curl\",\"--user=me:hunter\"",
+	"\"curl\",\"-U\",\"me:hun;ter hunter\"",
+	"\"mysql\",\"-h\",\"h\",\"-phunter\"",
+	"\"sshpass\",\"-p\",\"hunter\"",
+	"\"redis-cli\",\"-a\",\"hunter\"",
+	"\"Authorization: Basic\",\"dXNlcjpwYXNz\"",
+	"\"Authorization:\",\"Basic\",\"dXNlcjpwYXNz\"",
+};
+
 static void test_pairs_of_arguments(void **state)
 {
 	struct buffer CLEANUP_BUFFER buffer = { 0 };
@@ -289,6 +314,16 @@ static void test_pairs_of_arguments(void **state)
 	buffer_text(&buffer, "{\"argv\":[\"curl\",\"-u\",\"me:hunter\",\"http://h\"]}");
 	assert_int_equal(mask_buffer(&mask, &buffer, 0), 1);
 	assert_non_null(strstr(buffer.data, "\"me:[masked:password:"));
+	buffer.length = 0;
+	/* of which name and host can still be read */
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		buffer.length = 0;
+		buffer_format(&buffer, "{\"argv\":[%s,\"kept\"]}", pairs[i]);
+		assert_int_equal(mask_buffer(&mask, &buffer, 0), 1);
+		if (strstr(buffer.data, "hunter") || strstr(buffer.data, "dXNlcjpw") ||
+		    !strstr(buffer.data, "]\",\"kept\"]}"))
+			fail_msg("%s", buffer.data);
+	}
 	buffer.length = 0;
 	buffer_text(
 		&buffer,
@@ -321,6 +356,9 @@ static const char *const everyday[] = {
 	"gcc -Wall -c monkey.c -o monkey.o keyboard=us key=value monkey=12345678a",
 	"AKIAlowercaseisnotone ASIAN AIzawa xoxo-hugs ghp_short glpat-short hf_hub_download",
 	"eyJhbGciOiJIUzI1NiJ9 alone, eyJ.eyJ.eyJ",
+	"mkdir -p a/b && cp -pR a b; sort -u x:yyy; docker run -p 8080:80 -u 1000:1000 -a x",
+	"mysql -p -u root; curl -u $USER:$PASSWORD -u ${A}:${B} -u me: h; mysql && mkdir -parents",
+	"curl -s h | sort -u a:bbbbb; basic knowledge, Basic auth, basic dXNlcm5hbWU",
 	"the bearer of this letter is authorized; Basic authentication, bearer authenticat"
 	"ion_required",
 	"Cookie: yes please; cookies are fine",
