@@ -203,8 +203,9 @@ void report_lines(const struct result *result, struct buffer *buffer)
 {
 	report_failure(result, buffer);
 	if (result->end == RESULT_TIMED_OUT)
-		add_line(buffer, "the wall-clock limit (--timeout) was reached; everything in the "
-				 "box was ended");
+		add_line(buffer,
+			 "the wall-clock limit (--timeout) was reached; the command and all "
+			 "that it started were ended");
 	add_limits(result, buffer);
 	add_denials(result->denials, buffer);
 	add_capture(result, buffer);

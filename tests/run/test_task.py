@@ -64,7 +64,8 @@ def test_command_is_not_found(live):
 
 def test_timeout_ends_the_command_alone(live):
     task = live.begin()
-    assert live.sh_in(task, "sleep 60", "--timeout", "300ms").status == 124
+    ran = live.sh_in(task, "sleep 60", "--timeout", "300ms")
+    assert ran.status == 124 and "the command and all that it started were ended" in ran.err, ran
     assert live.sh_in(task, "echo on").out == "on\n"
 
 
