@@ -1,11 +1,14 @@
 #include "cli/page.h"
 
 #include "base/fd.h"
+#include "base/path.h"
+#include "cli/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -27,6 +30,32 @@ static const char *pager_command(void)
 	if (command && (!command[0] || strcmp(command, "cat") == 0))
 		return NULL;
 	return command ? command : "less -FRX";
+}
+
+/* A plain word that is no program: its output would be lost. What the shell reads is its own. */
+static bool is_missing(const char *command)
+{
+	size_t length = strcspn(command, " \t");
+	const char *path = getenv("PATH");
+	char name[256], file[PATH_LIMIT_BYTES];
+
+	if (!length || length >= sizeof(name) ||
+	    strcspn(command, "\"'\\$`|&;<>()={}*?[]#~!") < length)
+		return false;
+	memcpy(name, command, length);
+	name[length] = '\0';
+	if (strchr(name, '/'))
+		return access(name, X_OK) < 0;
+	while (path && *path) {
+		size_t part = strcspn(path, ":");
+
+		if (snprintf(file, sizeof(file), "%.*s/%s", (int)part, path, name) <
+			    (int)sizeof(file) &&
+		    access(file, X_OK) == 0)
+			return false;
+		path += part + (path[part] == ':');
+	}
+	return true;
 }
 
 /* The shell takes PAGER apart, as for every program that has one. */
@@ -72,6 +101,12 @@ void page_open(struct page *page, bool with_pager)
 		return;
 	page->has_colour = !(no_colour && no_colour[0]) && term && strcmp(term, "dumb") != 0;
 	command = with_pager ? pager_command() : NULL;
+	if (command && is_missing(command)) {
+		/* less need not be there; what somebody chose should be */
+		if (getenv("PAGER"))
+			complain("PAGER names no program that can be run; printing without it");
+		command = NULL;
+	}
 	if (command) {
 		/* ^C is for what the pager looks for, not the end of us both */
 		(void)signal(SIGINT, SIG_IGN);
@@ -109,7 +144,7 @@ int page_put(struct page *page)
 
 int page_close(struct page *page, int result)
 {
-	int status;
+	int status = 0;
 
 	if (result == 0)
 		result = page_flush(page);
@@ -118,6 +153,9 @@ int page_close(struct page *page, int result)
 		fd_close(&page->fd);
 		while (waitpid(page->pager, &status, 0) < 0 && errno == EINTR)
 			;
+		/* the shell's own words for what it could not run */
+		if (WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127))
+			result = -ENOEXEC;
 		page->pager = 0;
 	}
 	return result == -EPIPE ? 0 : result;

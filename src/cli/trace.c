@@ -2,6 +2,8 @@
 #include "cli/trace_verbs.h"
 #include "cli/verbs.h"
 
+#include <string.h>
+
 static const struct verb *const subs[] = {
 	&verb_trace_ls,	    &verb_trace_show,	&verb_trace_query,  &verb_trace_stats,
 	&verb_trace_tail,   &verb_trace_export, &verb_trace_verify, &verb_trace_head,
@@ -11,6 +13,10 @@ static const struct verb *const subs[] = {
 
 static int trace_verb(int argc, char **argv)
 {
+	/* none of them has a command behind its words: options may stand there, too */
+	for (size_t i = 0; argc > 1 && i < sizeof(subs) / sizeof(subs[0]); i++)
+		if (strcmp(argv[1], verb_word(subs[i])) == 0)
+			options_first(subs[i], argc - 1, argv + 1);
 	return verb_run_sub(&verb_trace, argc, argv);
 }
 

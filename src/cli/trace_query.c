@@ -1,18 +1,26 @@
 /* `bawn trace query`: the records of all tasks, or one, that are about something. */
 #include "cli/trace_verbs.h"
 
+#include "base/arena.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/nearest.h"
+#include "base/path.h"
 #include "base/quantity.h"
 #include "cli/page.h"
 #include "cli/trace_place.h"
+#include "policy/limit.h"
+#include "policy/rule.h"
+#include "trace/event.h"
 #include "trace/filter.h"
 #include "trace/gist.h"
 #include "trace/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,10 +76,59 @@ struct query {
 	const char *state_path, *task, *action;
 	struct filter filter;
 	uint64_t now_ns, most, count;
-	bool json, only_count;
+	bool json, only_count, was_relative;
 	struct page page;
 	struct scan_needles needles;
 };
+
+/* Of the ledger's records, beside those of tasks. */
+static const char *const ledger_types[] = { "ledger.start", "task.lost", "task.removed",
+					    "blob.removed", "decision",	 "decision.end",
+					    "head",	    "resumed" };
+static const char *const verdicts[] = { "allow", "ask", "deny" };
+static const char *const kinds[] = { "failed",	  "exited",	    "signaled", "timed-out",
+				     "not-found", "not-executable", "denied" };
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* One of the words, or a complaint with the nearest one, or all where none is near. */
+static int take_word(const char *option, const char *value, const char *const *words, size_t count,
+		     struct error *error)
+{
+	const char *near = nearest_word(value, words, count);
+	struct buffer CLEANUP_BUFFER all = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(words[i], value) == 0)
+			return 0;
+		buffer_format(&all, "%s%s", i ? ", " : "", words[i]);
+	}
+	if (near)
+		return error_set(error, EINVAL, "option %s %.40s: no such word; %s?", option, value,
+				 near);
+	return error_set(error, EINVAL, "option %s %.40s: no such word; it is one of %s", option,
+			 value, all.data && !all.failed ? all.data : "many");
+}
+
+static int take_type(const char *value, struct error *error)
+{
+	const char *words[EVENT_TYPE_COUNT + COUNT(ledger_types)];
+
+	for (size_t i = 0; i < EVENT_TYPE_COUNT; i++)
+		words[i] = event_type_name((enum event_type)i);
+	memcpy(words + EVENT_TYPE_COUNT, ledger_types, sizeof(ledger_types));
+	return take_word("--type", value, words, COUNT(words), error);
+}
+
+static int take_limit(const char *value, struct error *error)
+{
+	const char *words[LIMIT_COUNT + 1];
+
+	for (size_t i = 0; i < LIMIT_COUNT; i++)
+		words[i] = limit_text((enum limit)i)->word;
+	words[LIMIT_COUNT] = "any";
+	return take_word("--limit", value, words, COUNT(words), error);
+}
 
 static int take_exit(struct filter *filter, const char *value, struct error *error)
 {
@@ -82,16 +139,10 @@ static int take_exit(struct filter *filter, const char *value, struct error *err
 		if (quantity_count(value, &filter->exit_status) < 0 || filter->exit_status > 255)
 			return error_set(error, EINVAL, "option --exit %.40s: a status is 0 to 255",
 					 value);
-	} else if (strcmp(value, "exited") == 0 || strcmp(value, "signaled") == 0 ||
-		   strcmp(value, "timed-out") == 0 || strcmp(value, "not-found") == 0 ||
-		   strcmp(value, "not-executable") == 0 || strcmp(value, "denied") == 0) {
+	} else {
 		filter->exit = FILTER_EXIT_KIND;
 		filter->exit_kind = value;
-	} else {
-		return error_set(error, EINVAL,
-				 "option --exit %.40s: a status, failed, exited, signaled, "
-				 "timed-out, not-found, not-executable or denied",
-				 value);
+		return take_word("--exit", value, kinds, COUNT(kinds), error);
 	}
 	return 0;
 }
@@ -153,7 +204,12 @@ static int take(void *context, const struct option *option, const char *value, s
 	if (!value[0])
 		return error_set(error, EINVAL, "option %s has an empty value", option->name);
 	*place = value;
-	return 0;
+	return option->id == OPTION_TYPE ?
+		       take_type(value, error) :
+	       option->id == OPTION_VERDICT ?
+		       take_word("--verdict", value, verdicts, COUNT(verdicts), error) :
+	       option->id == OPTION_LIMIT ? take_limit(value, error) :
+					    0;
 }
 
 static void put_record(struct query *query, const struct trace_line *line,
@@ -246,6 +302,38 @@ static int find_ids(struct query *query, struct trace_place *place, struct trace
 	return status;
 }
 
+/*
+ * Recorded paths are absolute and have no link in them: what is given otherwise is below the
+ * current directory, as it is there or as it would be.
+ */
+static const char *below_here(struct arena *arena, const char *path)
+{
+	char here[PATH_LIMIT_BYTES], *real = realpath(path, NULL);
+	const char *whole = real ? arena_copy(arena, real) : NULL;
+
+	free(real);
+	if (!whole && getcwd(here, sizeof(here)))
+		whole = path_clean(arena, here, path);
+	return whole ? whole : path;
+}
+
+/* What may have been meant by what no record is about; a word that could not be was refused. */
+static void tell_none(const struct query *query)
+{
+	const struct filter *filter = &query->filter;
+	const char *rules[RULE_BUILTIN_COUNT], *near;
+
+	if (query->was_relative)
+		trace_complain("no record is about %s, or what lies below it", filter->path);
+	for (size_t i = 0; i < RULE_BUILTIN_COUNT; i++)
+		rules[i] = rule_builtin((enum rule_builtin)i).id;
+	near = filter->rule ? nearest_word(filter->rule, rules, COUNT(rules)) : NULL;
+	if (filter->rule && near && strcmp(near, filter->rule) != 0)
+		trace_complain("no record is of a rule %s; %s?", filter->rule, near);
+	else if (filter->rule)
+		trace_complain("no record is of a rule %s", filter->rule);
+}
+
 static int run(struct query *query, struct trace_place *place)
 {
 	struct trace_found task = { .task = "" }, action = { .task = "" };
@@ -259,6 +347,10 @@ static int run(struct query *query, struct trace_place *place)
 		status = trace_place_catalogue(place, &catalogue);
 	if (status)
 		return status;
+	if (query->filter.path && !path_is_absolute(query->filter.path)) {
+		query->filter.path = below_here(&place->arena, query->filter.path);
+		query->was_relative = true;
+	}
 	if (!filter_needles(&query->filter, &place->arena, &query->needles)) {
 		trace_complain("the question is too long");
 		return 2;
@@ -270,6 +362,8 @@ static int run(struct query *query, struct trace_place *place)
 	result = page_close(&query->page, result);
 	if (result < 0)
 		trace_complain("the records could not be printed: %s", error_text(result));
+	else if (!query->count)
+		tell_none(query);
 	return result < 0 ? 125 : query->count == 0;
 }
 

@@ -507,7 +507,6 @@ static int replay_verb(int argc, char **argv)
 	struct error error = ERROR_NONE;
 	int first, status;
 
-	options_first(&verb_trace_replay, argc, argv);
 	first = options_parse(&verb_trace_replay, argc, argv, take, &replaying, &error);
 	if (first < 0) {
 		complain(error.message);

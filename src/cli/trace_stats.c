@@ -16,6 +16,7 @@
 #include "trace/tally.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ enum list {
 	LIST_REMEDIES,
 	LIST_TIMEOUTS,
 	LIST_LIMITS,
+	LIST_WHO,
 	LIST_ANSWERS,
 	LIST_COUNT,
 };
@@ -60,6 +62,7 @@ static const struct {
 	[LIST_REMEDIES] = { "remedies", "what would have allowed them" },
 	[LIST_TIMEOUTS] = { "timeouts", "commands that ran out of time" },
 	[LIST_LIMITS] = { "limits", "limits that were reached" },
+	[LIST_WHO] = { "limits_by", "who reached them" },
 	[LIST_ANSWERS] = { "approvals", "answers to requests" },
 };
 
@@ -115,7 +118,18 @@ static void take_denial(struct stats *stats, const struct json_node *denial)
 		count(stats, LIST_REMEDIES, json_tree_get(denial, "remedy"), times);
 }
 
-static void take_result(struct stats *stats, const struct json_node *body)
+/* Of whom: the agent, where --meta tells it, or the user, and its workspace. */
+static void take_limit(struct stats *stats, const char *who, const struct json_node *limit)
+{
+	struct buffer CLEANUP_BUFFER text = { 0 };
+
+	count(stats, LIST_LIMITS, limit, 1);
+	gist_text(limit, TALLY_NAME_BYTES / 4, &text);
+	buffer_format(&text, "  %s", who);
+	tally_add(&stats->tallies[LIST_WHO], text.data ? text.data : "", 1, 1);
+}
+
+static void take_result(struct stats *stats, const char *who, const struct json_node *body)
 {
 	const struct json_node *denials = json_tree_get(body, "denials");
 	const struct json_node *hits = json_tree_get(body, "limits_reached");
@@ -131,7 +145,7 @@ static void take_result(struct stats *stats, const struct json_node *body)
 	     item = item->next)
 		take_denial(stats, item);
 	for (const struct json_node *item = hits ? hits->first : NULL; item; item = item->next)
-		count(stats, LIST_LIMITS, json_tree_get(item, "limit"), 1);
+		take_limit(stats, who, json_tree_get(item, "limit"));
 	gist_command(argv, TALLY_NAME_BYTES - 8, &command);
 	/* of a command that never ran out of time only those are worth a row that once did */
 	tally_add(&stats->tallies[LIST_TIMEOUTS], command.data ? command.data : "", is_timeout, 1);
@@ -147,8 +161,9 @@ static void take_approval(struct stats *stats, const struct json_node *body)
 		stats->asked_ms[stats->asked_count++] = json_tree_unsigned(body, "asked_ms", 0);
 }
 
-/* Which actions of the task that is read have a result. */
+/* Whose task it is that is read, and which of its actions have a result. */
 struct results {
+	char who[TALLY_NAME_BYTES];
 	struct arena *arena;
 	char (*ids)[ACTION_ID_BYTES];
 	size_t count;
@@ -186,15 +201,50 @@ static void take_line(struct stats *stats, struct results *results, const struct
 		      const struct json_node *body)
 {
 	if (json_view_is(line->type, "action.result")) {
-		take_result(stats, body);
+		take_result(stats, results->who, body);
 		keep_result(results, line);
 	} else if (json_view_is(line->type, "approval")) {
 		take_approval(stats, body);
 	} else if (json_view_is(line->type, "denial") && !has_result(results, line)) {
 		take_denial(stats, body);
 	} else if (json_view_is(line->type, "limit") && !has_result(results, line)) {
-		count(stats, LIST_LIMITS, json_tree_get(body, "limit"), 1);
+		take_limit(stats, results->who, json_tree_get(body, "limit"));
 	}
+}
+
+static void tell_who(const struct json_node *body, struct buffer *text)
+{
+	const struct json_node *agent = json_tree_get(body, "meta.agent");
+	const struct json_node *place = json_tree_get(body, "workspace");
+
+	if (agent && agent->type == JSON_STRING)
+		gist_text(agent, TALLY_NAME_BYTES / 4, text);
+	else
+		buffer_format(text, "uid %llu",
+			      (unsigned long long)json_tree_unsigned(body, "user.uid", 0));
+	if (place && place->type == JSON_STRING) {
+		buffer_text(text, " in ");
+		gist_text(place, TALLY_NAME_BYTES / 2, text);
+	}
+}
+
+/* The first record of a chain says it, whatever time is asked about. */
+static void read_who(struct trace_place *place, int fd, struct results *results)
+{
+	static const char first[] = "\"type\":\"task.start\"";
+	struct trace_scan CLEANUP_SCAN scan = { .fd = -1 };
+	struct scan_needles needles = { .count = 0 };
+	struct buffer CLEANUP_BUFFER text = { 0 };
+	const struct json_node *body;
+	struct scan_line found;
+	struct trace_line line;
+
+	(void)scan_add(&needles, first, sizeof(first) - 1, 0);
+	scan_begin(&scan, fd, &needles, 0, 1);
+	if (scan_next(&scan, &found) > 0 && trace_place_line(place, &found, &line, &body))
+		tell_who(body, &text);
+	(void)snprintf(results->who, sizeof(results->who), "%s",
+		       text.data && !text.failed ? text.data : "not on record");
 }
 
 /* Counts the lines of a chain that hold one of two texts. */
@@ -239,6 +289,7 @@ static void read_chain(struct stats *stats, struct trace_place *place,
 
 	if (trace_place_chain(place, task->id, &fd) < 0)
 		return;
+	read_who(place, fd, &results);
 	read_lines(stats, place, fd, results_first, &results);
 	if (task->state != CATALOGUE_ENDED)
 		read_lines(stats, place, fd, then, &results);

@@ -627,7 +627,7 @@ def test_a_foreign_index(place, data):  # noqa: F811
 
 # --- terminals
 
-def at_terminal(state, *words, **environment):
+def at_terminal(state, *words, status=0, **environment):
     """What a terminal of 100 columns is shown."""
     parent, child = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "PAGER": "", **environment}
@@ -646,7 +646,7 @@ def at_terminal(state, *words, **environment):
             break
         seen += data
     os.close(parent)
-    assert ran.wait(LIMIT_S) == 0
+    assert ran.wait(LIMIT_S) == status
     return seen.decode()
 
 
@@ -663,6 +663,76 @@ def test_the_pager_is_the_user_s(sample):
     assert "paged:" not in good(sample.state, "ls", env={**os.environ, "PAGER": "sed s/^/paged:/"})
     # one that reads nothing ends it well
     assert at_terminal(sample.state, "query", PAGER="true") == ""
+
+
+def test_a_pager_that_is_not_there_loses_nothing(sample):
+    """Neither a word that names no program, nor what only the shell finds out."""
+    plain = at_terminal(sample.state, "ls", NO_COLOR="1")
+    for pager in ("nonexistent", "/nonexistent/pager -x"):
+        shown = at_terminal(sample.state, "ls", PAGER=pager, NO_COLOR="1")
+        told, _, rest = shown.partition("\n")
+        assert "PAGER" in told and len(rest.splitlines()) == len(plain.splitlines()), shown
+    shown = at_terminal(sample.state, "ls", PAGER="true && nonexistent", NO_COLOR="1", status=125)
+    assert "could not be printed" in shown
+
+
+def test_options_may_stand_behind_the_words(sample):
+    task = sample.task.id
+    for words in (["show", "--output", task], ["export", "--format", "jsonl", task]):
+        ran = [subprocess.run([BAWN, "trace", words[0], *order, "--state-dir", str(sample.state)],
+                              capture_output=True, check=False, timeout=LIMIT_S)
+               for order in (words[1:], [words[-1], *words[1:-1]])]
+        assert ran[0].returncode == 0 and ran[0].stdout == ran[1].stdout, ran
+    assert task in good(sample.state, "prune", task, "--dry-run")
+    assert sample.store.root.joinpath("tasks", task + ".jsonl").exists()
+    # a text that begins with a dash stands behind "--"
+    ran = subprocess.run([BAWN, "trace", "note", task, "--state-dir", str(sample.state), "--",
+                          "--dry-run"], capture_output=True, check=False, timeout=LIMIT_S)
+    assert ran.returncode == 0, ran
+    assert "--dry-run" in good(sample.state, "query", "--type", "note", "--task", task)
+
+
+@pytest.mark.parametrize("words, told", [
+    (["--verdict", "no"], "allow, ask, deny"), (["--verdict", "dny"], "deny?"),
+    (["--type", "bogus"], "task.start, verdict"), (["--type", "denia"], "denial?"),
+    (["--limit", "bogus"], "memory"), (["--limit", "memry"], "memory?"),
+    (["--exit", "faild"], "failed?"),
+])
+def test_a_wrong_word_is_refused_with_the_right_one(sample, words, told):
+    complaint(trace(sample.state, "query", *words), 2, *words, told)
+
+
+def test_what_no_record_is_about_is_told(sample):
+    complaint(trace(sample.state, "query", "--rule", "nonsense"), 1, "nonsense")
+    complaint(trace(sample.state, "query", "--rule", "home.privat"), 1, "home.private?")
+    complaint(trace(sample.state, "query", "--path", "gone", cwd="/usr"), 1, "/usr/gone")
+
+
+def test_a_path_is_below_the_current_directory(place):  # noqa: F811
+    inner = place.work / "inner"
+    inner.mkdir()
+    place.run("--", "touch", "inner/made")
+    found = good(place.state, "query", "--path", str(inner / "made"))
+    assert str(inner / "made") in found
+    for where, path in ((place.work, "inner/made"), (inner, "made"), (inner, "./made"),
+                        (inner, "../inner"), (inner, ".")):
+        assert good(place.state, "query", "--path", path, cwd=where) == found
+
+
+def test_who_reached_limits(place):  # noqa: F811
+    place.run("--meta", "agent=codex", "--output-cap", "1000", "--", "sh", "-c", "yes")
+    for _ in range(2):
+        place.run("--output-cap", "1000", "--", "sh", "-c", "yes")
+    rows = json.loads(good(place.state, "stats", "--json"))["limits_by"]["rows"]
+    assert [(row["name"], row["count"]) for row in rows] == [
+        (f"output  uid {os.getuid()} in {place.work}", 2), (f"output  codex in {place.work}", 1)]
+
+
+def test_what_is_masked_has_no_digest_to_show(place):  # noqa: F811
+    place.run("--", "sh", "-c", "echo token: ghp_" + "aB3d" * 9)
+    task = next((place.state / "trace/tasks").iterdir()).stem
+    shown = good(place.state, "show", task)
+    assert "without 1 secret\n" in shown and "sha256 ," not in shown, shown
 
 
 def test_a_terminal_is_not_given_foreign_bytes_as_json(place):  # noqa: F811
