@@ -4,9 +4,10 @@
 usage: verify-trace.py [--key FILE] [--head LINE] DIR | [LEDGER] [TASK.jsonl...]
 
 DIR is a copy of a whole trace. Prints the first bad line of each file as FILE:LINE: KIND, in the
-words of `bawn trace verify`, and ends with 1 when there is one. docs/TRACE.md has the format.
+words of `bawn trace verify`, and ends with 1 when there is one; with 2 when it cannot be asked so,
+or not be read. What "good" does not show is printed before it. docs/TRACE.md has the format.
 """
-import argparse, hashlib, json, re, subprocess, sys, tempfile
+import argparse, hashlib, json, os, re, stat, subprocess, sys, tempfile
 from pathlib import Path
 
 LIMIT, DEPTH, HEX, DER = 16 << 20, 31, "[0-9a-f]{64}", bytes.fromhex("302a300506032b6570032100")
@@ -30,6 +31,17 @@ def need(condition, line, kind):
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
+
+
+class Odd(OSError):
+    """What lies there is no file of a trace."""
+
+
+def opened(path):
+    """Only what lies there itself, and has an end: a link could lead anywhere, a FIFO waits."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise Odd(f"{path}: no regular file")
+    return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
 
 def sound(value, depth=-1):
@@ -57,7 +69,7 @@ def parse(raw):
 
 
 def lines(path):
-    with open(path, "rb") as file:
+    with opened(path) as file:
         while raw := file.readline(LIMIT):
             yield parse(raw)
 
@@ -93,8 +105,9 @@ def follow(path, prev, count=None, last=None):
 
 class Trace:
     def __init__(self, key):
-        self.key, self.pins, self.tasks, self.removed, self.open = key, [], {}, set(), set()
-        self.good, self.bad, self.installation = False, 0, None
+        self.key, self.given, self.pins, self.tasks = key, key, [], {}
+        self.removed, self.open, self.odd = set(), set(), set()
+        self.good, self.bad, self.installation, self.heads = False, 0, None, 0
 
     def tell(self, path, line, kind):
         self.bad += 1
@@ -130,6 +143,8 @@ class Trace:
             need(number, 1, "empty")
             need(all(seq < number for _, seq, _ in self.pins), number + 1, "truncated")
             self.good = True
+        except Odd:
+            self.tell(path, 0, "foreign")
         except Bad as bad:
             self.tell(path, *bad.args)
 
@@ -147,6 +162,7 @@ class Trace:
             public, at = bytes.fromhex(body["public"]), (body["signed_seq"], body["signed_hash"])
             need(at == (record["seq"] - 1, record["prev"]) and body["key"] == sha256(public), number,
                  "misplaced")
+            self.heads += 1
             self.signed(number, public, (self.installation, str(at[0]), at[1]),
                         bytes.fromhex(body["signature"]))
         elif kind == "task.start":
@@ -181,6 +197,9 @@ class Trace:
             need(number or row or self.good, 1, "empty")
             if not ended and not (row and row["end"]):
                 print(f"unfinished: {task}")
+        except Odd:
+            self.tell(path, 0, "foreign")
+            self.odd.add(task)
         except Bad as bad:
             if bad.args[1] == "torn" and open_end:
                 print(f"unfinished: {task}")
@@ -193,34 +212,45 @@ class Trace:
         return [(folder, record["body"][name]) for name in names if record["body"][name]]
 
     def blob(self, number, task, folder, name):
-        plain, packed = folder / name[:64], folder / (name[:64] + ".zst")
-        if not plain.exists() and not packed.exists():
+        path = next((folder / (name[:64] + end) for end in ("", ".zst")
+                     if os.path.lexists(folder / (name[:64] + end))), None)
+        # a linked folder is none of the copy
+        if not path or folder.is_symlink() or folder.parent.name == "blobs" and \
+                folder.parent.is_symlink():
             need((task, name[:64]) in self.removed, number, "blob-missing")
             return
-        data = plain.read_bytes() if plain.exists() else b""
-        if not plain.exists():
-            done = subprocess.run(["zstd", "-dcq", packed], capture_output=True, check=False)
-            need(done.returncode == 0, number, "blob-changed")
-            data = done.stdout
-        need(sha256(data) == name[:64], number, "blob-changed")
+        digest, failed = hashlib.sha256(), True
+        try:
+            with opened(path) as file:
+                unpack = subprocess.Popen(["zstd", "-dcq"] if path.suffix else ["cat"], stdin=file,
+                                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                while piece := unpack.stdout.read(1 << 20):
+                    digest.update(piece)
+                failed = unpack.wait() != 0
+        except Odd:
+            pass
+        need(not failed and digest.hexdigest() == name[:64], number, "blob-changed")
 
     def directory(self, root):
-        if (root / "head").exists():
-            self.pin((root / "head").read_text(), root / "head")
+        if os.path.lexists(root / "head"):
+            with opened(root / "head") as file:
+                self.pin(file.read(4096).decode(errors="replace"), root / "head")
         self.ledger(root / "ledger")
         there = {path.stem: path for path in sorted((root / "tasks").glob("*.jsonl"))}
         for task in [t for t in self.tasks if t in there] + [t for t in there if t not in self.tasks]:
             self.chain(there[task], task, root)
         for task, row in self.tasks.items():
-            if task not in there and not row["gone"] and row["end"] and row["end"][0] != 0:
+            lacks = task not in there or task in self.odd
+            if lacks and not row["gone"] and row["end"] and row["end"][0] != 0:
                 self.tell(root / "ledger", row["line"], "missing")
 
 
-def read_key(path):
-    text = Path(path).read_text().strip()
-    return bytes.fromhex(text) if re.fullmatch(HEX, text) else subprocess.run(
-        ["openssl", "pkey", "-pubin", "-in", path, "-outform", "DER"],
-        stdout=subprocess.PIPE, check=True).stdout[-32:]
+def read_key(data):
+    """The 32 bytes of a public key: in hex, or as openssl knows it."""
+    text = data.strip()
+    return bytes.fromhex(text.decode()) if re.fullmatch(HEX.encode(), text) else subprocess.run(
+        ["openssl", "pkey", "-pubin", "-outform", "DER"], input=data, check=True,
+        stdout=subprocess.PIPE).stdout[-32:]
 
 
 def is_ledger(path):
@@ -228,29 +258,61 @@ def is_ledger(path):
     return path.name == "ledger" or isinstance(first, dict) and first["layer"] == "ledger"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--key")
-    parser.add_argument("--head", help="the line, or a file that has it")
-    parser.add_argument("files", nargs="+", type=Path)
-    given = parser.parse_args()
-    trace, root = Trace(given.key and read_key(given.key)), given.files[0]
+def caveats(trace, root, pinned, files):
+    """What a verdict of "good" leaves open, and what would show it."""
+    ledger = trace.installation is not None
+    for holds, text in (
+            (not ledger, "no ledger was given: that a chain is whole, and whose it is"),
+            (ledger and not trace.heads, "no signed head: who can write the files can write all anew"),
+            (ledger and not pinned, "no head was pinned (--head): a tail that the key's owner cut "
+             "off or wrote anew"),
+            (trace.heads and not trace.given, "no key was given (--key): who changed the key, too"),
+            (not root, "blobs were not looked at: give the directory of the trace"),
+            (not root and ledger and len(trace.tasks) > len(files) - 1,
+             "not all tasks of the ledger were given")):
+        if holds:
+            print(f"not shown: {text}")
+
+
+def check(given):
+    trace = Trace(given.key and read_key(Path(given.key).read_bytes()))
+    root = given.files[0].is_dir()
     if given.head:
         trace.pin(given.head if given.head.startswith("bawn-head-")
                   else Path(given.head).read_text(), "--head")
-    if root.is_dir():
-        if not trace.key and (root / "key/public").exists():
-            trace.key = read_key(root / "key/public")
-        trace.directory(root)
+    if root:
+        key = given.files[0] / "key/public"
+        if not trace.key and os.path.lexists(key):
+            with opened(key) as file:
+                trace.key = read_key(file.read(4096))
+        trace.directory(given.files[0])
     else:
+        for path in given.files:
+            opened(path).close()
         for path in sorted(given.files, key=lambda path: not is_ledger(path)):
             named = re.fullmatch(r"(t-.{20})\.jsonl", path.name)
             if is_ledger(path):
                 trace.ledger(path)
             else:
                 trace.chain(path, named and named[1])
+    caveats(trace, root, given.head, given.files)
     print("bad" if trace.bad else "good")
     return 1 if trace.bad else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--key", help="the public key, kept elsewhere: a file")
+    parser.add_argument("--head", help="a pinned head: the line, or a file that has it")
+    parser.add_argument("files", nargs="+", type=Path)
+    given = parser.parse_args()
+    if len(given.files) > 1 and any(path.is_dir() for path in given.files):
+        parser.error("a directory is given alone; a key by --key FILE, a head by --head")
+    try:
+        return check(given)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        print(f"verify-trace: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

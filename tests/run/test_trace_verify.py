@@ -637,6 +637,72 @@ def test_no_files(tmp_path):
     assert refused(link, empty)[0] in (2, 125)
 
 
+def other_refuses(*arguments):
+    """As a person runs it: no verdict, one line that says why, and no traceback."""
+    done = subprocess.run(["/usr/bin/python3", ROOT / "docs/verify-trace.py", *map(str, arguments)],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=LIMIT_S, check=False)
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done
+    assert "good" not in done.stdout and "bad" not in done.stdout, done
+    return done.stderr
+
+
+def test_the_other_has_no_verdict_on_what_it_cannot_read(lab, copy, tmp_path):
+    fifo, link = tmp_path / "fifo", tmp_path / "link"
+    os.mkfifo(fifo)
+    link.symlink_to(copy / "ledger")
+    # a key without its option, or anything else beside a whole trace
+    assert "--key" in other_refuses(copy, lab.key)
+    assert "--key" in other_refuses(copy, "/etc/passwd")
+    assert "--key" in other_refuses(copy / "ledger", copy)
+    for path in (fifo, link, "/dev/zero", tmp_path / "absent", tmp_path / "absent.jsonl"):
+        assert str(path) in other_refuses(path)
+    assert "absent" in other_refuses("--key", tmp_path / "absent", copy)
+    assert "absent" in other_refuses("--head", tmp_path / "absent", copy)
+    other_refuses("--key", "/etc/passwd", copy)
+    (copy / "ledger").unlink()
+    assert "ledger" in other_refuses(copy)
+
+
+def named_blob(lab):
+    """A blob that a record of the first task names, and that is there."""
+    names = (record["body"].get("blob") for record in map(json.loads, lab.lines(0)))
+    return next(name for name in names if name and (lab.trace / "blobs" / lab.tasks[0].id / name)
+                .exists())
+
+
+@pytest.mark.parametrize("odd", ["fifo", "link"])
+@pytest.mark.parametrize("which", ["chain", "blob", "policy", "blobs", "head", "key"])
+def test_odd_things_in_a_copy(lab, copy, tmp_path, odd, which):
+    """A link leads anywhere, and a FIFO waits: neither is a part of the copy, for both."""
+    folder = copy / "blobs" / lab.tasks[0].id
+    path = {"chain": copy / "tasks" / f"{lab.tasks[0].id}.jsonl", "blobs": folder,
+            "blob": folder / named_blob(lab), "policy": next((copy / "policies").iterdir(), None),
+            "head": copy / "head", "key": copy / "key/public"}[which]
+    if path is None or (which in ("head", "key") and not path.exists()):
+        pytest.skip("this trace has none")
+    path.rename(tmp_path / "away")
+    path.symlink_to(tmp_path / "away") if odd == "link" else os.mkfifo(path)
+    if which in ("head", "key"):
+        assert str(path) in other_refuses(copy)
+        return
+    verdict = verify(copy)
+    assert verdict.status == 1, verdict
+
+
+def test_the_other_says_what_good_does_not_show(lab, copy):
+    def notes(*arguments):
+        verdict = theirs(*arguments)
+        assert verdict.status == 0, verdict
+        return [line for line in verdict.text.splitlines() if line.startswith("not shown: ")]
+    assert notes("--key", lab.key, "--head", lab.head, copy) == []
+    assert ["--key" in line or "--head" in line for line in notes(copy)] == [True, True]
+    chains = list((copy / "tasks").iterdir())
+    assert any("no ledger" in line for line in notes(*chains))
+    assert any("not all tasks" in line for line in notes(copy / "ledger"))
+    assert any("blobs" in line for line in notes(copy / "ledger", *chains))
+
+
 @pytest.mark.skipif(IS_ROOT, reason="root reads everything")
 def test_unreadable(lab, copy):
     path = copy / "tasks" / f"{lab.tasks[0].id}.jsonl"
