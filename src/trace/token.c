@@ -835,6 +835,23 @@ static size_t option_value(const struct token_text *text, size_t at,
 	return at + (byte_at(text, at) == '=');
 }
 
+/* Behind the quote before a word, which may be quoted itself; ret_quote: it, or 0. */
+static size_t unquote(const struct token_text *text, size_t at, uint32_t *ret_quote)
+{
+	uint32_t value = 0;
+	size_t step = token_unit(text, at, &value);
+
+	*ret_quote = 0;
+	if (step && value == '\\') {
+		at += step;
+		step = token_unit(text, at, &value);
+	}
+	if (!step || !is_quote(value))
+		return at;
+	*ret_quote = value;
+	return at + step;
+}
+
 static bool match_option(const struct token_text *text, size_t at, struct token_hit *ret_hit)
 {
 	bool is_argument = text->is_json && at && byte_at(text, at - 1) == '"' &&
@@ -842,23 +859,19 @@ static bool match_option(const struct token_text *text, size_t at, struct token_
 
 	for (size_t i = 0; i < sizeof(secret_options) / sizeof(secret_options[0]); i++) {
 		const struct secret_option *option = &secret_options[i];
-		size_t from, step;
-		uint32_t first;
+		uint32_t quote = '\n';
 		bool is_whole;
+		size_t from;
 
 		if (!says(text, at, option->option) || !is_command_of(text, at, option->program))
 			continue;
 		from = option_value(text, at + strlen(option->option), option, &is_whole);
-		step = from ? token_unit(text, from, &first) : 0;
-		if (!step)
+		if (!from)
 			continue;
 		/* an argument of a record is the value whole; in a shell's text it is a word */
-		if (is_whole || is_argument)
-			first = '\n', step = 0;
-		else if (!is_quote(first))
-			first = 0, step = 0;
-		from += step;
-		if (take_secret(text, from, value_end(text, from, first), option->form, ret_hit))
+		if (!is_whole && !is_argument)
+			from = unquote(text, from, &quote);
+		if (take_secret(text, from, value_end(text, from, quote), option->form, ret_hit))
 			return true;
 	}
 	return false;
