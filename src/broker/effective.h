@@ -84,7 +84,7 @@ struct effective {
 	bool state_is_default; /* no --state-dir */
 	/* where it is to be, known before there is a policy; NULL: not even that */
 	const char *workspace, *cwd;
-	struct policy policy;  /* decoded from blob */
+	struct policy policy; /* decoded from blob */
 	const unsigned char *blob;
 	size_t blob_length;
 	char hash[SHA256_HEX_BYTES];

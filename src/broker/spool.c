@@ -18,7 +18,7 @@ static const char *const names[SPOOL_STREAM_COUNT] = { [SPOOL_OUT] = "out", [SPO
 static const char index_name[] = "index";
 static const char magic[8] = { 'B', 'A', 'W', 'N', 'S', 'P', 'L', SPOOL_VERSION };
 
-/* More records than two streams that came at once and were cut have: a piece, a cut, an end each. */
+/* More than two streams that came at once and were cut have: a piece, a cut, an end each. */
 #define TIMES_RECORDS 7
 
 #define LENGTH_BITS 56

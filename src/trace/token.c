@@ -877,7 +877,7 @@ static bool match_option(const struct token_text *text, size_t at, struct token_
 	return false;
 }
 
-/* Behind the word of a scheme, at `at`: where its credentials begin, here or in the next argument. */
+/* Behind the word of a scheme: where its credentials begin, here or in the next argument. */
 static size_t behind_scheme(const struct token_text *text, size_t at)
 {
 	if (byte_at(text, at) == ' ')

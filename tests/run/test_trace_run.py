@@ -255,7 +255,8 @@ def test_a_refusal_tells_what_is_known_and_no_more(place):
     task = records[0]["task"]
     shown = subprocess.run([BAWN, "trace", "show", *place.options, task], capture_output=True,
                            text=True, timeout=60, check=False).stdout
-    for wrong in ("inside uid", "by ()", "not all of it", "rung :", "rung", "\n  policy", " ()", "after 0.0s"):
+    for wrong in ("inside uid", "by ()", "not all of it", "rung", "\n  policy", " ()",
+                  "after 0.0s"):
         assert wrong not in shown, shown
     for right in (f"where      {place.work} (run)", f"in         {inner}",
                   "nobody was there to ask"):

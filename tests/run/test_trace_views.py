@@ -696,7 +696,7 @@ def test_options_may_stand_behind_the_words(sample):
     (["--verdict", "no"], "allow, ask, deny"), (["--verdict", "dny"], "deny?"),
     (["--type", "bogus"], "task.start, verdict"), (["--type", "denia"], "denial?"),
     (["--limit", "bogus"], "memory"), (["--limit", "memry"], "memory?"),
-    (["--exit", "faild"], "failed?"),
+    (["--exit", "fail"], "failed?"),
 ])
 def test_a_wrong_word_is_refused_with_the_right_one(sample, words, told):
     complaint(trace(sample.state, "query", *words), 2, *words, told)
