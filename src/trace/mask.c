@@ -138,7 +138,7 @@ bool mask_is_secret_name(const char *name)
  */
 static uint32_t place(uint32_t three)
 {
-	return (three & 0xffffff) * 0x40896d77u >> (32 - MASK_TABLE_BITS);
+	return (three & 0xffffff) * 0x13a9dd75u >> (32 - MASK_TABLE_BITS);
 }
 
 static void set(struct mask *mask, uint32_t three)

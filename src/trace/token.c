@@ -799,6 +799,9 @@ static bool is_command_of(const struct token_text *text, size_t at, const char *
 {
 	size_t limit = at > TOKEN_REACH_BACK ? at - TOKEN_REACH_BACK : 0;
 
+	/* most are of other programs */
+	if (!memmem(text->bytes + limit, at - limit, program, strlen(program)))
+		return false;
 	while (at-- > limit) {
 		if (ends_command(text, at))
 			return false;
@@ -1031,7 +1034,7 @@ bool token_at(const struct token_text *text, size_t at, struct token_hit *ret_hi
 	for (size_t i = 0; i < SPECIAL_COUNT; i++)
 		if (same(bytes, special_trigger[i]))
 			return matches[i](text, at, ret_hit);
-	for (size_t i = 0; i < OPTION_TRIGGER_COUNT; i++)
+	for (size_t i = 0; bytes[1] == '-' && i < OPTION_TRIGGER_COUNT; i++)
 		if (same(bytes, option_trigger[i]))
 			return match_option(text, at + (bytes[0] != '-'), ret_hit);
 	return match_forms(text, at, ret_hit);
