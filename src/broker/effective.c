@@ -55,13 +55,19 @@ struct maker {
 	bool state_is_exposed; /* to what was asked for: nothing is written there */
 };
 
+static struct probe_subject subject_of(const struct effective *effective, const char *directory)
+{
+	return (struct probe_subject){ .host_root = effective->host.root,
+				       .uid = effective->host.uid,
+				       .gid = effective->host.gid,
+				       .directory = directory ? directory : "." };
+}
+
 static void diagnose(const struct effective *effective, const char *directory, struct error *error)
 {
-	diagnosis_explain(&(struct probe_subject){ .host_root = effective->host.root,
-						   .uid = effective->host.uid,
-						   .gid = effective->host.gid,
-						   .directory = directory ? directory : "." },
-			  error);
+	const struct probe_subject subject = subject_of(effective, directory);
+
+	diagnosis_explain(&subject, error);
 }
 
 static void note_answer(const struct approval_request *request, enum approval_answer answer,
@@ -904,6 +910,19 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 void effective_diagnose(const struct effective *effective, struct error *error)
 {
 	diagnose(effective, effective->policy.workspace, error);
+}
+
+int effective_probe(const struct effective *effective, uint32_t *ret_absent, struct error *refusal)
+{
+	const struct probe_subject subject = subject_of(effective, effective->policy.workspace);
+	struct probe_report report;
+
+	probe_run(&subject, &report);
+	*ret_absent = 0;
+	for (enum layer layer = 0; layer < LAYER_COUNT; layer++)
+		if (diagnosis_layer(&report, layer) == ENFORCEMENT_ABSENT)
+			*ret_absent |= UINT32_C(1) << layer;
+	return diagnosis_refusal(&report, refusal);
 }
 
 void effective_free(struct effective *effective)

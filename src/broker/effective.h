@@ -131,11 +131,14 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 /* What dead supervisors have left; host and state must be there. Every start does it, too. */
 void effective_reap(struct effective *effective, struct arena *arena);
 
-/*
- * After a start that failed: where the host is to blame, the error becomes what `bawn doctor`
- * says, with what was there before behind it.
- */
+/* After a start that failed: where the host is to blame, the error is what `bawn doctor` says. */
 void effective_diagnose(const struct effective *effective, struct error *error);
+
+/*
+ * Tries out, as doctor does, whether this would start at all. 0, or a negative errno and the words
+ * with which `bawn run` refuses; ret_absent: the layers (bits of enum layer) that are lacking.
+ */
+int effective_probe(const struct effective *effective, uint32_t *ret_absent, struct error *refusal);
 
 /* A new id: 't' for a task, 'a' for an action, and 100 random bits. -EIO without randomness. */
 int effective_make_id(char kind, char ret_id[static ACTION_ID_BYTES]);

@@ -59,7 +59,8 @@ static int take(void *context, const struct option *option, const char *value, s
 
 /* What the gate would make of the command; NULL where none is given. */
 static const struct decision *decide(struct explaining *explaining,
-				     const struct effective *effective, char **argv, size_t argc)
+				     const struct effective *effective,
+				     const char *const *argv, size_t argc)
 {
 	const struct decide_place place = { .host = &effective->host,
 					    .cwd = effective->policy.cwd,
@@ -70,15 +71,17 @@ static const struct decision *decide(struct explaining *explaining,
 
 	if (!decision)
 		return NULL;
-	decide_argv(decision, explaining->arena, &parser, &place, (const char *const *)argv, argc);
+	decide_argv(decision, explaining->arena, &parser, &place, argv, argc);
 	decide_as_gate(decision);
 	isolation_decide(effective, decision);
 	return decision;
 }
 
 static void print_text(const struct explanation *explanation, const struct decision *decision,
-		       struct buffer *buffer)
+		       const struct error *refusal, struct buffer *buffer)
 {
+	if (refusal->code)
+		buffer_format(buffer, "%s\n\n", refusal->message);
 	explain_print(explanation, buffer);
 	if (!decision)
 		return;
@@ -87,7 +90,8 @@ static void print_text(const struct explanation *explanation, const struct decis
 }
 
 static void print_json(const struct effective *effective, const struct explanation *explanation,
-		       const struct decision *decision, struct buffer *buffer)
+		       const struct decision *decision, const struct error *refusal,
+		       struct buffer *buffer)
 {
 	struct json json;
 
@@ -95,6 +99,7 @@ static void print_json(const struct effective *effective, const struct explanati
 	json_object(&json, NULL);
 	json_unsigned(&json, "version", 1);
 	json_string(&json, "policy", effective->hash);
+	json_string(&json, "refusal", refusal->code ? refusal->message : NULL);
 	explain_json(explanation, &json);
 	if (decision) {
 		json_object(&json, "decision");
@@ -105,56 +110,79 @@ static void print_json(const struct effective *effective, const struct explanati
 	buffer_text(buffer, "\n");
 }
 
-static int explain(struct explaining *explaining, char **argv, int argc, struct buffer *text)
+/* --host, --url or --path: an answer of its own, below what keeps a run from starting at all. */
+static int answer_target(struct explaining *explaining, const struct effective *effective,
+			 const struct error *refusal, struct buffer *text)
 {
-	struct effective CLEANUP_EFFECTIVE effective = EFFECTIVE_NONE;
+	struct error error = ERROR_NONE;
+	int result =
+		explaining->path ?
+			explain_path(effective, explaining->path, explaining->json,
+				     explaining->arena, text, &error) :
+			explain_host(effective, &explaining->target, explaining->arena, text, &error);
+
+	if (result < 0) {
+		complain(error.message);
+		return 2;
+	}
+	if (!refusal->code)
+		return result;
+	complain(refusal->message);
+	return 1;
+}
+
+/* The questions about a run; 1: nothing would start. */
+static int answer_all(struct explaining *explaining, const struct effective *effective,
+		      const struct explain_facts *facts, const struct error *refusal,
+		      struct buffer *text)
+{
 	const struct decision *decision;
 	struct explanation explanation;
-	struct explain_facts facts = { .argv = (const char *const *)argv };
 	struct error error = ERROR_NONE;
-	enum effective_failure failure = EFFECTIVE_BROKEN;
-	int result = effective_make(&explaining->request, explaining->arena, &effective, &failure,
-				    NULL, &error);
+	size_t argc = 0;
 
-	if (result == 0 && (explaining->target.host || explaining->target.url)) {
-		result = explain_host(&effective, &explaining->target, explaining->arena, text,
-				      &error);
-		if (result < 0)
-			complain(error.message);
-		return result < 0 ? 2 : result;
+	if (explain_build(&effective->policy, &effective->plan, facts, explaining->arena,
+			  &explanation, &error) < 0) {
+		complain(error.message);
+		return 125;
 	}
-	if (result == 0 && explaining->path) {
-		result = explain_path(&effective, explaining->path, explaining->json,
-				      explaining->arena, text, &error);
-		if (result < 0)
-			complain(error.message);
-		return result < 0 ? 2 : result;
-	}
-	if (result == 0) {
-		facts.host_root = effective.host.root;
-		facts.hash = effective.hash;
-		facts.withheld = effective.withheld;
-		facts.withheld_count = effective.withheld_count;
-		facts.tracked = effective.secrets.tracked;
-		facts.tracked_count = effective.secrets.tracked_count;
-		facts.secrets_are_cut = effective.secrets.is_cut;
-		facts.limits = &effective.capacity.facts;
-		facts.is_unrecorded = effective.unrecorded;
-		facts.tier = &effective.tier;
-		facts.tier_reason = effective.tier_reason;
-		result = explain_build(&effective.policy, &effective.plan, &facts,
-				       explaining->arena, &explanation, &error);
-	}
-	if (result < 0) {
+	while (facts->argv[argc])
+		argc++;
+	decision = decide(explaining, effective, facts->argv, argc);
+	if (explaining->json)
+		print_json(effective, &explanation, decision, refusal, text);
+	else
+		print_text(&explanation, decision, refusal, text);
+	return refusal->code ? 1 : 0;
+}
+
+static int explain(struct explaining *explaining, char **argv, struct buffer *text)
+{
+	struct effective CLEANUP_EFFECTIVE effective = EFFECTIVE_NONE;
+	struct explain_facts facts = { .argv = (const char *const *)argv };
+	struct error error = ERROR_NONE, refusal = ERROR_NONE;
+	enum effective_failure failure = EFFECTIVE_BROKEN;
+
+	if (effective_make(&explaining->request, explaining->arena, &effective, &failure, NULL,
+			   &error) < 0) {
 		complain(error.message);
 		return failure == EFFECTIVE_DENIED ? 1 : 125;
 	}
-	decision = decide(explaining, &effective, argv, (size_t)argc);
-	if (explaining->json)
-		print_json(&effective, &explanation, decision, text);
-	else
-		print_text(&explanation, decision, text);
-	return 0;
+	(void)effective_probe(&effective, &facts.absent_layers, &refusal);
+	if (explaining->target.host || explaining->target.url || explaining->path)
+		return answer_target(explaining, &effective, &refusal, text);
+	facts.host_root = effective.host.root;
+	facts.hash = effective.hash;
+	facts.withheld = effective.withheld;
+	facts.withheld_count = effective.withheld_count;
+	facts.tracked = effective.secrets.tracked;
+	facts.tracked_count = effective.secrets.tracked_count;
+	facts.secrets_are_cut = effective.secrets.is_cut;
+	facts.limits = &effective.capacity.facts;
+	facts.is_unrecorded = effective.unrecorded;
+	facts.tier = &effective.tier;
+	facts.tier_reason = effective.tier_reason;
+	return answer_all(explaining, &effective, &facts, &refusal, text);
 }
 
 static int explain_verb(int argc, char **argv)
@@ -176,7 +204,7 @@ static int explain_verb(int argc, char **argv)
 		complain("--host, --url and --path exclude each other");
 		return 2;
 	}
-	status = explain(&explaining, argv + first, argc - first, &text);
+	status = explain(&explaining, argv + first, &text);
 	if (status <= 1 && (text.failed || fd_write_all(1, text.data, text.length) < 0)) {
 		complain("the explanation could not be printed");
 		return 125;
@@ -190,7 +218,8 @@ const struct verb verb_explain = {
 	.summary = "Tell what a run could read, write, connect to and use up, and as whom.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
-	.exit_status = "0 printed; 1 a request was refused, or what --host or --path asks about is "
-		       "denied; 2 wrong use; 125 bawn itself failed",
+	.exit_status = "0 printed; 1 a request was refused, what --host or --path asks about is "
+		       "denied, or nothing can start on this host, which is said first; 2 wrong "
+		       "use; 125 bawn itself failed",
 	.run = explain_verb,
 };

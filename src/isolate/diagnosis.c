@@ -314,13 +314,12 @@ static bool is_suspect(int code)
 
 void diagnosis_explain(const struct probe_subject *subject, struct error *error)
 {
-	struct error refusal = ERROR_NONE, step = *error;
+	struct error refusal = ERROR_NONE;
 	struct probe_report report;
 
 	if (!is_suspect(error->code))
 		return;
 	probe_run(subject, &report);
 	if (diagnosis_refusal(&report, &refusal) < 0)
-		(void)error_set(error, step.code, "%s; it was met as: %s", refusal.message,
-				step.message);
+		(void)error_set(error, error->code, "%s", refusal.message);
 }

@@ -32,7 +32,7 @@ enum probe diagnosis_first(const struct probe_report *report);
 int diagnosis_refusal(const struct probe_report *report, struct error *error);
 
 /*
- * After a start that failed: tries the host out, and when it is to blame puts the refusal into
- * the error, with what was there before behind it. directory: the workspace. Not pure.
+ * After a start that failed: tries the host out, and when it is to blame the refusal takes the
+ * place of the error's message: a run's words are doctor's. Not pure.
  */
 void diagnosis_explain(const struct probe_subject *subject, struct error *error);

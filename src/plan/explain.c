@@ -717,6 +717,17 @@ enum enforcement explain_row(const struct policy *policy, const struct plan *pla
 	return state_of_row(&maker, row) == ROW_EXACT ? ENFORCEMENT_EXACT : ENFORCEMENT_POLLED;
 }
 
+/* Nothing is in force by a layer that the host lacks, whatever the plan has. */
+static void withdraw_absent(struct maker *maker)
+{
+	for (size_t i = 0; i < maker->explanation.count; i++) {
+		struct explain_answer *line = &maker->explanation.answers[i];
+
+		if (maker->facts->absent_layers >> line->layer & 1)
+			line->enforcement = ENFORCEMENT_ABSENT;
+	}
+}
+
 int explain_build(const struct policy *policy, const struct plan *plan,
 		  const struct explain_facts *facts, struct arena *arena,
 		  struct explanation *ret_explanation, struct error *error)
@@ -733,6 +744,7 @@ int explain_build(const struct policy *policy, const struct plan *plan,
 	explain_record(&maker);
 	explain_resources(&maker);
 	explain_layers(&maker);
+	withdraw_absent(&maker);
 	if (arena_failed(arena) || maker.failed)
 		return error_errno(error, ENOMEM, "explaining");
 	*ret_explanation = maker.explanation;

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct arena;
 struct buffer;
@@ -66,6 +67,7 @@ struct explain_facts {
 	bool is_unrecorded;		  /* --no-trace */
 	const struct tier_choice *tier;	  /* in which it runs */
 	const char *tier_reason;
+	uint32_t absent_layers;		  /* bits of enum layer: this host lacks them */
 };
 
 /* All memory is the arena's; -ENOMEM. */

@@ -27,7 +27,7 @@ def _deny(tmp_path_factory):
 
 
 def execute(place, verb, prefix=(), arguments=()):
-    state = place.options if verb == "run" else []
+    state = [] if verb == "doctor" else place.options
     return subprocess.run([*prefix, BAWN, verb, *state, *arguments], capture_output=True,
                           text=True, cwd=place.work, timeout=60, check=False,
                           stdin=subprocess.DEVNULL)
@@ -41,6 +41,30 @@ def last_line(place, prefix=()):
     return line
 
 
+def assert_claims_nothing(place, prefix, line):
+    """Those who tell of a run say the refusal first, and call no lacking layer exact."""
+    lacking = {layer["layer"] for layer in json.loads(
+        execute(place, "doctor", prefix, ["--json"]).stdout)["layers"]
+        if layer["enforcement"] == "absent"}
+    for verb in ("explain", "plan"):
+        ran = execute(place, verb, prefix, ["--", "true"])
+        if ran.returncode == 125:  # not even that far
+            assert (ran.stdout, ran.stderr) == ("", f"bawn: {line}\n")
+            continue
+        assert ran.returncode == 1, ran
+        assert ran.stdout.splitlines()[0] == line
+        told = json.loads(execute(place, verb, prefix, ["--json", "--", "true"]).stdout)
+        assert told["refusal"] == line
+        if verb == "plan":
+            continue
+        assert lacking
+        for answers in told.values():
+            for answer in answers if isinstance(answers, list) else []:
+                assert answer["layer"] not in lacking or answer["enforcement"] == "absent", answer
+        ran = execute(place, verb, prefix, ["--path", "/usr"])
+        assert (ran.returncode, ran.stderr) == (1, f"bawn: {line}\n")
+
+
 def assert_refused_alike(place, prefix, *words):
     """The doctor's last line has the words, and run refuses with exactly that line."""
     line = last_line(place, prefix)
@@ -48,9 +72,9 @@ def assert_refused_alike(place, prefix, *words):
         assert word in line, line
     ran = execute(place, "run", prefix, ["--", "touch", "started"])
     assert ran.returncode == 125, ran
-    assert ran.stderr.startswith(f"bawn: {line}"), (line, ran.stderr)
-    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stderr == f"bawn: {line}\n"
     assert not (place.work / "started").exists()
+    assert_claims_nothing(place, prefix, line)
     place.assert_nothing_left()
     return line
 
