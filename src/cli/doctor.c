@@ -91,23 +91,39 @@ static void print_host(const struct probe_report *report, struct buffer *buffer)
 		      report->subject.host_root ? "the host's root" : "an ordinary user");
 }
 
+/* The failed probes of one cause from this one on, which are not told again. */
+static void print_cause(const struct probe_report *report, enum probe first, bool *told,
+			struct buffer *buffer)
+{
+	struct diagnosis diagnosis, other;
+
+	diagnosis_make(report, first, &diagnosis);
+	buffer_format(buffer, "  %s\n", diagnosis.cause);
+	if (diagnosis.remedy[0])
+		buffer_format(buffer, "      remedy: %s\n", diagnosis.remedy);
+	for (enum probe probe = first; probe < PROBE_COUNT; probe++) {
+		if (!is_failed(report, probe))
+			continue;
+		diagnosis_make(report, probe, &other);
+		if (strcmp(other.cause, diagnosis.cause) != 0)
+			continue;
+		told[probe] = true;
+		buffer_format(buffer, "      %s%s\n", other.met,
+			      probe_is_missing(report, probe) ? "" : " (rung full does without)");
+	}
+}
+
 static void print_gaps(const struct probe_report *report, struct buffer *buffer)
 {
-	bool any = false;
+	bool told[PROBE_COUNT] = { false }, any = false;
 
-	for (unsigned probe = 0; probe < PROBE_COUNT; probe++) {
-		struct diagnosis diagnosis;
-
-		if (!is_failed(report, probe))
+	for (enum probe probe = 0; probe < PROBE_COUNT; probe++) {
+		if (!is_failed(report, probe) || told[probe])
 			continue;
 		if (!any)
 			buffer_text(buffer, "\ngaps of this host:\n");
 		any = true;
-		diagnosis_make(report, probe, &diagnosis);
-		buffer_format(buffer, "  %s%s\n", diagnosis.reason,
-			      probe_is_missing(report, probe) ? "" : " (rung full does without)");
-		if (diagnosis.remedy[0])
-			buffer_format(buffer, "      remedy: %s\n", diagnosis.remedy);
+		print_cause(report, probe, told, buffer);
 	}
 	buffer_text(buffer, "\ngaps of this build, on every host:\n");
 	for (size_t i = 0; i < sizeof(build_gaps) / sizeof(build_gaps[0]); i++)

@@ -262,12 +262,14 @@ void diagnosis_make(const struct probe_report *report, enum probe probe,
 			break;
 		}
 	if (result->signal)
-		(void)snprintf(ret_diagnosis->reason, sizeof(ret_diagnosis->reason),
-			       "%s: killed by signal %d: %s", probe_name(probe), result->signal,
-			       cause);
+		(void)snprintf(ret_diagnosis->met, sizeof(ret_diagnosis->met),
+			       "%s: killed by signal %d", probe_name(probe), result->signal);
 	else
-		(void)snprintf(ret_diagnosis->reason, sizeof(ret_diagnosis->reason), "%s: %s: %s",
-			       probe_name(probe), error_text(result->code), cause);
+		(void)snprintf(ret_diagnosis->met, sizeof(ret_diagnosis->met), "%s: %s",
+			       probe_name(probe), error_text(result->code));
+	(void)snprintf(ret_diagnosis->reason, sizeof(ret_diagnosis->reason), "%s: %s",
+		       ret_diagnosis->met, cause);
+	ret_diagnosis->cause = cause;
 	ret_diagnosis->remedy = remedy;
 }
 

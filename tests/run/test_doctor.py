@@ -168,9 +168,13 @@ def test_wrong_use(place, arguments):
 @ordinary
 def test_no_user_namespaces(place):
     script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
-    assert_refused_alike(place, [*USER, "sh", "-c", script, "sh"], "user namespace",
-                         "user.max_user_namespaces is 0",
+    prefix = [*USER, "sh", "-c", script, "sh"]
+    assert_refused_alike(place, prefix, "user namespace", "user.max_user_namespaces is 0",
                          "sudo sysctl -w user.max_user_namespaces=15000")
+    # many probes meet it; cause and remedy are told once, and again by the last line
+    told = execute(place, "doctor", prefix).stdout
+    assert told.count("user.max_user_namespaces is 0") == 2, told
+    assert told.count("sudo sysctl") == 2 and "      pid namespace: No space left" in told
 
 
 @ordinary
