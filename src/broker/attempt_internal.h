@@ -20,6 +20,9 @@ attempt_function attempt_captured, attempt_door, attempt_name, attempt_nameserve
 attempt_function attempt_run_copy, attempt_map_copy, attempt_map_code, attempt_memory_file,
 	attempt_run_open;
 
+/* Limits, attempt_limit.c. */
+attempt_function attempt_files, attempt_pids, attempt_area;
+
 /* Calls of the kernel, attempt_kernel.c. */
 attempt_function attempt_io_uring, attempt_bpf, attempt_perf, attempt_userfaultfd, attempt_keyctl,
 	attempt_socket, attempt_ptrace, attempt_unshare, attempt_mount, attempt_setns, attempt_x32,

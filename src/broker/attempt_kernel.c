@@ -22,8 +22,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define UNUSED_FILE "/tmp/bawn-verify-file"
-
 static int outcome(long result)
 {
 	return result < 0 ? -errno : 0;
@@ -188,24 +186,22 @@ int attempt_tiocsti(char *const *arguments)
 
 int attempt_set_id(char *const *arguments)
 {
-	int CLEANUP_FD fd = open(UNUSED_FILE, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int CLEANUP_FD fd = open(arguments[0], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	int result;
 
-	(void)arguments;
 	if (fd < 0)
 		return -EBADMSG;
 	result = outcome(fchmod(fd, 04700));
-	(void)unlink(UNUSED_FILE);
+	(void)unlink(arguments[0]);
 	return result;
 }
 
 int attempt_device_node(char *const *arguments)
 {
 	/* 0, 0 is a whiteout, which needs no capability */
-	int result = outcome(mknod(UNUSED_FILE, S_IFCHR | 0600, 0));
+	int result = outcome(mknod(arguments[0], S_IFCHR | 0600, 0));
 
-	(void)arguments;
-	(void)unlink(UNUSED_FILE);
+	(void)unlink(arguments[0]);
 	return result;
 }
 

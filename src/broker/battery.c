@@ -201,8 +201,7 @@ int battery_prepare(struct request *request, bool quick, struct arena *arena, st
 	if (!request->probe)
 		return error_errno(error, ENOMEM, "preparing the battery");
 	request->input = true;
-	if (!request->timeout_ns || request->timeout_ns > limit_ns)
-		request->timeout_ns = limit_ns;
+	request->probe_timeout_ns = limit_ns;
 	request->listeners[request->listener_count++] = (struct policy_listener){
 		.family = AF_INET, .type = SOCK_STREAM, .port = BATTERY_LISTENER_PORT
 	};

@@ -40,6 +40,7 @@ struct battery_maker {
 	struct arena *arena;
 	struct battery battery;
 	bool quick;
+	const char *area; /* a private one of the box; NULL: options show something else at each */
 };
 
 /* battery_decoy.c */

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/path.h"
+#include "plan/access.h"
 #include "policy/place.h"
 #include "trace/result.h"
 
@@ -17,6 +18,10 @@
 /* Names in the caller's home that are looked for inside, of those that exist. */
 #define HOME_LIMIT 64u
 #define QUICK_LIMIT_ROWS 16u
+/* Limits that are larger are not gone to the end of: it would take the host's memory and time. */
+#define FILES_LIMIT 65536u
+#define PIDS_LIMIT 4096u
+#define PROCESS_BYTES (256u * 1024)
 
 static const struct {
 	enum layer layer;
@@ -227,8 +232,56 @@ static void add_outside(struct battery_maker *maker)
 	for (size_t i = 0; i < sizeof(created) / sizeof(created[0]); i++)
 		(void)add_one(maker, ATTEMPT_OUTSIDE, created[i]);
 	add_home(maker);
-	(void)add_one(maker, ATTEMPT_PRIVATE, policy->home);
-	(void)add_one(maker, ATTEMPT_PRIVATE, "/tmp");
+}
+
+static bool is_area(const struct battery_maker *maker, const char *path)
+{
+	const struct effective *effective = maker->effective;
+
+	return access_find(&effective->policy, &effective->plan, path).way == ACCESS_PRIVATE;
+}
+
+/* The value of a limit that explain calls exact; LIMIT_NONE for the others. */
+static uint64_t exact_limit(const struct battery_maker *maker, enum limit limit)
+{
+	return maker->effective->means[limit].grade == ENFORCEMENT_EXACT ?
+		       maker->effective->policy.limits.values[limit] :
+		       LIMIT_NONE;
+}
+
+/* Private areas that no option shows something else at: of memory, and no larger than said. */
+static void add_areas(struct battery_maker *maker)
+{
+	const char *const areas[] = { "/tmp", "/var/tmp", "/dev/shm",
+				      maker->effective->policy.home };
+	uint64_t bytes = exact_limit(maker, LIMIT_AREA_SIZE);
+	uint64_t files = exact_limit(maker, LIMIT_AREA_INODES);
+
+	for (size_t i = 0; i < sizeof(areas) / sizeof(areas[0]); i++) {
+		struct battery_row *row;
+
+		if (!is_area(maker, areas[i]))
+			continue;
+		maker->area = areas[i];
+		(void)add_one(maker, ATTEMPT_PRIVATE, areas[i]);
+		if (bytes == LIMIT_NONE || files == LIMIT_NONE)
+			continue;
+		row = add_one(maker, ATTEMPT_AREA, areas[i]);
+		give(maker, row, number(maker, bytes));
+		give(maker, row, number(maker, files));
+		row->shown = 3;
+	}
+}
+
+static void add_limits(struct battery_maker *maker)
+{
+	const struct limits *limits = &maker->effective->policy.limits;
+	uint64_t files = exact_limit(maker, LIMIT_FILES), pids = exact_limit(maker, LIMIT_PIDS);
+
+	if (files <= FILES_LIMIT)
+		(void)add_one(maker, ATTEMPT_FILES, number(maker, files));
+	if (pids <= PIDS_LIMIT && pids * PROCESS_BYTES <= limits->values[LIMIT_MEMORY])
+		(void)add_one(maker, ATTEMPT_PIDS, number(maker, pids));
 }
 
 static void add_devices(struct battery_maker *maker)
@@ -457,7 +510,8 @@ static void add_identity(struct battery_maker *maker)
 		(void)add(maker, ATTEMPT_GROUPS);
 	(void)add_one(maker, ATTEMPT_HOSTNAME, PLAN_BOX_HOSTNAME);
 	(void)add(maker, ATTEMPT_DESCRIPTORS);
-	(void)add(maker, ATTEMPT_TERMINAL);
+	/* with --tty one of the box's own, which explain says */
+	add(maker, ATTEMPT_TERMINAL)->works = policy->flags & POLICY_TTY;
 	(void)add(maker, ATTEMPT_SESSION);
 	row = add(maker, ATTEMPT_ENVIRONMENT);
 	for (size_t i = 0; i < policy->variable_count; i++)
@@ -487,6 +541,14 @@ static void add_privileges(struct battery_maker *maker)
 	/* a box that may nest has no file rules, and a Landlock before ABI 6 no scopes */
 	add_one(maker, ATTEMPT_CANARY, PLAN_CANARY)->works = landlock->flags & PLAN_OPTIONAL;
 	add(maker, ATTEMPT_SIGNAL)->works = landlock->number < 6;
+}
+
+/* What needs a place where a file may be made. */
+static void give_new_file(struct battery_maker *maker, enum attempt attempt)
+{
+	if (maker->area)
+		give(maker, add(maker, attempt),
+		     arena_format(maker->arena, "%s/.bawn-verify-file", maker->area));
 }
 
 static void add_calls(struct battery_maker *maker)
@@ -523,6 +585,10 @@ static void add_calls(struct battery_maker *maker)
 
 		if (attempt == ATTEMPT_SOCKET)
 			continue;
+		if (attempt == ATTEMPT_SET_ID || attempt == ATTEMPT_DEVICE_NODE) {
+			give_new_file(maker, attempt);
+			continue;
+		}
 		row = add(maker, attempt);
 		if (attempt == ATTEMPT_PTRACE)
 			row->works = flags & POLICY_ALLOW_PTRACE;
@@ -604,6 +670,7 @@ void battery_list(struct battery_maker *maker)
 {
 	add_view(maker);
 	add_outside(maker);
+	add_areas(maker);
 	add_devices(maker);
 	add_network(maker);
 	add_namespaces(maker);
@@ -612,4 +679,6 @@ void battery_list(struct battery_maker *maker)
 	add_privileges(maker);
 	add_strict(maker);
 	add_calls(maker);
+	/* last: a thousand processes that end disturb what is timed */
+	add_limits(maker);
 }

@@ -506,6 +506,16 @@ static int add_workspace(struct maker *maker)
 						  .rule = workspace_rule(maker) });
 }
 
+/*
+ * Limits that end a command by what it does tell nothing about a box: verify's own probe takes its
+ * time, and says what it has to say.
+ */
+static void spare_probe(struct limits *limits)
+{
+	limits->values[LIMIT_CPU_TIME] = limit_text(LIMIT_CPU_TIME)->value;
+	limits->values[LIMIT_OUTPUT] = limit_text(LIMIT_OUTPUT)->value;
+}
+
 /* Built in, then by flag; what was asked for and cannot be held here is refused. */
 static int set_limits(struct maker *maker)
 {
@@ -532,7 +542,10 @@ static int set_limits(struct maker *maker)
 		if (!limits_is_asked(limits, limit))
 			facts.cgroup[limit] = 0;
 	limits_means(&facts, effective->means);
-	return limits_check(limits, &facts, effective->means, maker->error);
+	result = limits_check(limits, &facts, effective->means, maker->error);
+	if (result == 0 && request->probe)
+		spare_probe(limits);
+	return result;
 }
 
 /* verify's: the program that tries the box out from inside. */
@@ -675,7 +688,8 @@ static int fill_policy(struct maker *maker)
 	if (__builtin_popcount(policy->flags & POLICY_WORKSPACE) > 1)
 		return error_set(maker->error, EINVAL,
 				 "--stage, --ephemeral and --read-only exclude each other");
-	policy->timeout_ns = maker->request->timeout_ns;
+	policy->timeout_ns = maker->request->probe ? maker->request->probe_timeout_ns :
+						     maker->request->timeout_ns;
 	policy->listeners = (struct policy_listener *)(uintptr_t)maker->request->listeners;
 	policy->listener_count = maker->request->listener_count;
 	/* row and variable rules refer to this table; rule 0 answers where nothing else does */

@@ -76,6 +76,7 @@ struct request {
 	} network;
 	struct egress_policy egress; /* of policies alone */
 	const char *probe;	     /* verify's program, shown at BATTERY_PROGRAM; else NULL */
+	uint64_t probe_timeout_ns;   /* in the place of --timeout, which is not for it */
 };
 
 struct effective {

@@ -245,6 +245,16 @@ static void explain_tier(struct maker *maker)
 				      tier_name(choice->tier), maker->facts->tier_reason);
 }
 
+static void explain_terminal(struct maker *maker)
+{
+	struct rule_ref rule = { .id = "flag.tty", .file = "--tty" };
+
+	if (maker->policy->flags & POLICY_TTY)
+		explainer_answer(maker, EXPLAIN_COMMAND, ENFORCEMENT_EXACT, LAYER_SESSION, rule)
+			->text = "it gets a terminal as standard input, output and error, and as its "
+			"controlling one: bawn's own, not the caller's";
+}
+
 /* Their places are not those of the host: both are told. */
 static void explain_inputs(struct maker *maker)
 {
@@ -737,6 +747,7 @@ int explain_build(const struct policy *policy, const struct plan *plan,
 	explain_command(&maker);
 	explain_tier(&maker);
 	explainer_strict(&maker);
+	explain_terminal(&maker);
 	explain_read(&maker);
 	explain_write(&maker);
 	explain_connect(&maker);

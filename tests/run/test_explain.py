@@ -64,6 +64,14 @@ def test_options_are_in_the_answers(place):
     assert flag["file"] == "--read" and flag["line"] == 1
 
 
+def test_a_terminal_is_told(place):
+    for command in ([], ["--", "true"]):
+        told = answers(place, "--tty", *command)["command"]
+        assert [line["rule"]["file"] for line in told if "terminal" in line["text"]] == ["--tty"]
+        assert not [line for line in answers(place, *command)["command"]
+                    if "terminal" in line["text"]]
+
+
 def test_gaps_are_told(place):
     found = answers(place)
     assert holds(found["write"], "absent", "taken out and wait for `bawn review`")

@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import tempfile
 
 import pytest
 
@@ -43,6 +44,10 @@ OPTIONS = {
               "kept", "--protect", "folder"],
     "environment": ["--env", "TOKEN=x"],
     "quick": ["--quick"],
+    "terminal": ["--tty"],
+    "time": ["--timeout", "1ms", "--cpu-time", "1ms"],
+    "output": ["--output-cap", "1"],
+    "limits": ["--pids", "8", "--files", "32", "--disk", "1M", "--inodes", "256"],
 }
 
 
@@ -58,6 +63,26 @@ def test_a_box_is_what_explain_claims(place, name):
     assert listing(place.work) == before
     assert [n for n in os.listdir(place.state) if n.startswith("bawn")] == []
     place.assert_nothing_left()
+
+
+def test_what_an_option_shows_is_no_private_area(place):
+    """--read of /tmp: it is not in memory, and no file can be made in it."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as state:
+        ran = subprocess.run([BAWN, "verify", "--json", "--state-dir", state, "--read", "/tmp"],
+                             capture_output=True, text=True, cwd=place.work, timeout=LIMIT_S,
+                             check=False, stdin=subprocess.DEVNULL)
+    rows = json.loads(ran.stdout)["attempts"]
+    assert [row for row in rows if not row["passed"]] == [] and ran.returncode == 0
+    assert "/tmp" not in [path for row in rows if row["attempt"] == "private directory"
+                          for path in row["arguments"]]
+    assert find(rows, "private directory", "/dev/shm") and find(rows, "set-id bit")
+
+
+def test_limits_are_gone_to_the_end_of(place):
+    rows = attempts(place, "--pids", "40", "--files", "300", "--disk", "64M", "--inodes", "1000")
+    assert find(rows, "processes end", "40")["layer"] == "limits"
+    assert find(rows, "open files end", "300")
+    assert find(rows, "private area ends", "/tmp")["arguments"] == ["/tmp", str(64 << 20), "1000"]
 
 
 def test_what_is_tried(place):
@@ -125,6 +150,7 @@ REDUCED = {
     "cgroup namespace": ("cgroup namespace", "other namespace cgroup"),
     "session": ("session", "own session"),
     "limits": ("limits", "core limit 1"),
+    "areas": ("limits", "private area ends /tmp"),
     "capabilities": ("capabilities", "no capability"),
     "landlock": ("landlock", "canary"),
     "seccomp": ("seccomp", "Seccomp 2"),
@@ -162,6 +188,13 @@ def test_a_missing_layer_is_seen(place, without):
     assert any(line[0] == layer and line[1].startswith(attempt) for line in differences), \
         differences
     place.assert_nothing_left()
+
+
+def test_each_limit_is_seen(place):
+    _, differences = lab(place, "limits")
+    seen = {line[1] for line in differences if line[0] == "limits"}
+    assert {word for line in seen for word in ("open files", "processes", "core")
+            if line.startswith(word)} == {"open files", "processes", "core"}, differences
 
 
 def test_each_seccomp_attempt_needs_the_filter(place):
