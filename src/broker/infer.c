@@ -114,7 +114,9 @@ static void search_operand(struct infer_search *search, const char *operand, cha
 void infer_denials(const struct policy *policy, const char *const *argv, const char *cwd,
 		   const char *tail, size_t tail_length, struct denial_list *list)
 {
-	struct infer_search search = { .policy = policy, .cwd = cwd, .list = list };
+	struct infer_search search = {
+		.policy = policy, .cwd = cwd, .argv = argv, .list = list
+	};
 	char copy[INFER_TAIL_BYTES + 1];
 	char *lines[LINE_LIMIT], *line, *rest = copy;
 	size_t line_count = 0;
@@ -128,13 +130,15 @@ void infer_denials(const struct policy *policy, const char *const *argv, const c
 			continue;
 		}
 		infer_search_curl(&search, line);
+		infer_search_pip(&search, line);
+		infer_search_set_id(&search, line, says);
 		if (!(says & (SAYS_PATH | SAYS_BESIDE)))
 			continue;
 		infer_search_paths(&search, line, says);
 		if (line_count < LINE_LIMIT)
 			lines[line_count++] = line;
 	}
-	infer_search_anonymous(&search, argv);
+	infer_search_anonymous(&search);
 	for (size_t i = 1; line_count && i < INFER_LIMIT_OPERANDS && argv[0] && argv[i]; i++)
 		search_operand(&search, argv[i], lines, line_count);
 }

@@ -229,21 +229,73 @@ static bool operand_host(const char *operand, struct caller *ret_host)
 	       host_at(operand, ':', ret_host) && !ret_host->plain;
 }
 
-void infer_search_anonymous(struct infer_search *search, const char *const *argv)
+void infer_search_pip(struct infer_search *search, const char *line)
+{
+	search->pip_failed |= strstr(line, "ERROR: No matching distribution found for ") ||
+			      strstr(line, "ERROR: Could not find a version that satisfies the "
+					   "requirement ");
+}
+
+/* The operand that can only be a host, in whose words the port is; "": none. */
+static const char *given_host(const struct infer_search *search, struct caller *ret_host)
+{
+	const char *const *argv = search->argv;
+
+	for (size_t i = 1; i < INFER_LIMIT_OPERANDS && argv[0] && argv[i]; i++)
+		if (operand_host(argv[i], ret_host))
+			return argv[i];
+	ret_host->text[0] = '\0';
+	return "";
+}
+
+/* True where pip was told to look at no index, so that it would not have gone out. */
+static bool is_local_pip(const struct infer_search *search)
+{
+	const struct policy *policy = search->policy;
+
+	for (size_t i = 0; i < INFER_LIMIT_OPERANDS && search->argv[0] && search->argv[i]; i++)
+		if (strstr(search->argv[i], "--no-index"))
+			return true;
+	for (size_t i = 0; i < policy->variable_count; i++)
+		if (strcmp(policy->variables[i].name, "PIP_NO_INDEX") == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Of pip, which without retries (effective.c sets none) tells of no connection: its index is what
+ * an option or a variable says, or the one that is built in.
+ */
+static void report_pip(struct infer_search *search)
+{
+	const struct policy *policy = search->policy;
+	struct caller host = { .text = "" };
+
+	if (is_local_pip(search))
+		return;
+	(void)given_host(search, &host);
+	for (size_t i = 0; i < policy->variable_count && !host.text[0]; i++)
+		if (strcmp(policy->variables[i].name, "PIP_INDEX_URL") == 0 &&
+		    !url_host(policy->variables[i].value, &host))
+			host.text[0] = '\0';
+	if (!is_loopback(host.text))
+		report_host(search, SAYS_UNRESOLVED, host.text[0] ? host.text : "pypi.org", "");
+}
+
+void infer_search_anonymous(struct infer_search *search)
 {
 	unsigned says = search->policy->egress.mode == EGRESS_POLICY ?
 				0 :
 				search->anonymous & SAYS_NETWORK & ~search->named;
 	struct caller host = { .text = "" };
-	const char *line = "";
+	const char *line;
 
-	if (!says)
+	if (!says) {
+		if (search->pip_failed && !(search->named & SAYS_NETWORK))
+			report_pip(search);
 		return;
-	for (size_t i = 1; i < INFER_LIMIT_OPERANDS && argv[0] && argv[i]; i++)
-		if (operand_host(line = argv[i], &host))
-			break;
-		else
-			host.text[0] = '\0';
+	}
+	line = given_host(search, &host);
 	if (is_loopback(host.text))
 		return;
 	if (says & SAYS_UNRESOLVED)

@@ -33,11 +33,13 @@ enum says {
 struct infer_search {
 	const struct policy *policy;
 	const char *cwd;
+	const char *const *argv;
 	struct denial_list *list;
 	size_t words;	    /* looked at so far */
 	unsigned anonymous; /* what lines said that named no object */
 	unsigned named;	    /* what network lines said that named a host */
 	bool path_named;    /* some line said which path it means */
+	bool pip_failed;    /* pip found nothing, which without a network it says of all */
 };
 
 struct infer_word {
@@ -74,6 +76,9 @@ bool infer_refusal_follows(const char *after);
 
 /* infer_path.c */
 
+/* Of a clean path: the length of the directory that it is in. */
+size_t infer_parent_length(const char *path);
+
 /* The path that is meant, clean; false where it is none or none that can be told. */
 bool infer_path(const struct infer_search *search, const char *text, size_t length,
 		struct infer_path *ret_path);
@@ -91,4 +96,11 @@ void infer_search_hosts(struct infer_search *search, const char *line, unsigned 
 void infer_search_curl(struct infer_search *search, const char *line);
 
 /* A line that named no host: the command line may, and if not the network as a whole is meant. */
-void infer_search_anonymous(struct infer_search *search, const char *const *argv);
+void infer_search_anonymous(struct infer_search *search);
+
+/* pip's last words, which are all that it says of a missing network. */
+void infer_search_pip(struct infer_search *search, const char *line);
+
+/* infer_mode.c */
+
+void infer_search_set_id(struct infer_search *search, const char *line, unsigned says);

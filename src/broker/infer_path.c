@@ -158,6 +158,18 @@ static size_t git_directory_length(const char *path)
 	return 0;
 }
 
+size_t infer_parent_length(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash > path ? (size_t)(slash - path) : 1;
+}
+
+static struct rule_ref absent_rule(bool home)
+{
+	return rule_builtin(home ? RULE_HOME_PRIVATE : RULE_SYSTEM_ABSENT);
+}
+
 static void decide_absent(struct infer_search *search, const struct infer_path *path, unsigned says)
 {
 	const struct policy *policy = search->policy;
@@ -167,9 +179,13 @@ static void decide_absent(struct infer_search *search, const struct infer_path *
 	    (!home && is_private(path->text)) || is_above_shown(policy, path->text) ||
 	    is_proverbial(path->text))
 		return;
-	report_grant(search, DENIAL_FS_READ,
-		     rule_builtin(home ? RULE_HOME_PRIVATE : RULE_SYSTEM_ABSENT), path->text,
-		     path->text, git_directory_length(path->text));
+	if (says & (SAYS_READ_ONLY | SAYS_WRITING))
+		/* what was to be made there is not, and an option shows what is */
+		report_grant(search, DENIAL_FS_WRITE, absent_rule(home), path->text, path->text,
+			     infer_parent_length(path->text));
+	else
+		report_grant(search, DENIAL_FS_READ, absent_rule(home), path->text, path->text,
+			     git_directory_length(path->text));
 }
 
 /* What is there and could not be executed: in a box that executes listed programs alone. */
@@ -272,6 +288,23 @@ static bool is_named_path(const char *line, const struct infer_word *word)
 	return like || direct || (word->quoted && !is_code(word));
 }
 
+/*
+ * "../x" is meant from the file that includes it as often as from here: it counts where the command
+ * line has it, and does not itself go to another directory.
+ */
+static bool is_given(const struct infer_search *search, const struct infer_word *word)
+{
+	for (size_t i = 0; i < INFER_LIMIT_OPERANDS && search->argv[0] && search->argv[i]; i++) {
+		const char *operand = search->argv[i];
+
+		if (memmem(operand, strlen(operand), word->start, word->length))
+			return strlen(operand) == word->length ||
+			       (!strstr(operand, "cd ") && !strstr(operand, "pushd ") &&
+				!strstr(operand, "-C"));
+	}
+	return false;
+}
+
 void infer_search_paths(struct infer_search *search, const char *line, unsigned says)
 {
 	const char *at = line;
@@ -286,8 +319,7 @@ void infer_search_paths(struct infer_search *search, const char *line, unsigned 
 		if (!is_named_path(line, &word))
 			continue;
 		named = true;
-		/* "../x" is meant from the file that includes it as often as from here */
-		if (strncmp(word.start, "..", 2) == 0)
+		if (strncmp(word.start, "..", 2) == 0 && !is_given(search, &word))
 			continue;
 		if ((says & SAYS_BESIDE) && (infer_says_at(word.after) & SAYS_BESIDE))
 			here |= SAYS_ABSENT;

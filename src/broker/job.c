@@ -790,6 +790,7 @@ static void note_inferred(struct job *job, const struct pump *err)
 	for (uint32_t i = first; i < denials->count; i++) {
 		struct event event = { .body.denial = &denials->items[i] };
 
+		infer_settle(&job->task->options.effective->policy, &denials->items[i]);
 		/* the result has them too */
 		(void)emit(job, EVENT_DENIAL, &event);
 	}

@@ -78,12 +78,14 @@ static void print_quoted(const char *object, struct buffer *buffer)
 /* Why no option would ever show the object, or NULL: a remedy that is refused helps nobody. */
 static const char *why_never(const struct denial *denial)
 {
-	if (denial->object[0] != '/' || denial->grant[0])
+	const char *object = denial->grant[0] ? denial->grant : denial->object;
+
+	if (object[0] != '/')
 		return NULL;
 	if (denial->kind == DENIAL_FS_READ)
-		return danger_of_path(denial->object, PATH_READ, NULL, NULL);
+		return danger_of_path(object, PATH_READ, NULL, NULL);
 	if (denial->kind == DENIAL_FS_WRITE)
-		return danger_of_path(denial->object, PATH_WRITE, NULL, NULL);
+		return danger_of_path(object, PATH_WRITE, NULL, NULL);
 	return NULL;
 }
 

@@ -626,6 +626,39 @@ def test_denials(place):
     assert "bawn" not in quiet.err and quiet.status == ran.status, quiet
 
 
+@pytest.mark.parametrize("script, code, thing, remedy", [
+    ("echo >/etc/foo", "fs.write", "/etc/foo", None),
+    ("mkdir /opt/bawn-none", "fs.write", "/opt/bawn-none", "--write /opt"),
+    ("touch /srv/bawn-none", "fs.write", "/srv/bawn-none", "--write /srv"),
+    ("mkdir s && chmod g+s s", "sys.setid", "WORK/s", None),
+])
+def test_a_denial_has_the_right_verb_and_a_remedy_that_works(place, script, code, thing, remedy):
+    ran = place.run("--json", "--", "sh", "-c", script)
+    denial, = ran.result["denials"]
+    thing = thing.replace("WORK", str(place.work))
+    assert (denial["code"], denial["object"], denial["remedy"]) == (code, thing, remedy), ran
+    if remedy:
+        again = place.run(*remedy.split(), "--", "true")
+        assert again.status == 0, again
+
+
+def test_pip_without_a_network_is_a_denial(place):
+    """Its retries are off, and with them all that it says of connections."""
+    ran = place.run("--json", "--", "/usr/bin/python3", "-m", "pip", "download", "bawn-none")
+    assert "No matching distribution" in ran.err, ran
+    denial, = ran.result["denials"]
+    assert (denial["code"], denial["object"]) == ("net.resolve", "pypi.org")
+    assert "--allow-host pypi.org" in ran.err
+
+
+def test_denials_beyond_the_limit_are_counted(place):
+    script = "for i in $(seq 80); do echo /a$i: No such file >&2; done; exit 1"
+    ran = place.run("--json", "--", "sh", "-c", script)
+    lines = [line for line in ran.err.splitlines() if line.startswith("bawn: ")]
+    assert len(lines) == 65 and ran.result["denials_dropped"] == 16
+    assert lines[-1] == "bawn: 16 more denials are not listed, since there are more than 64"
+
+
 # --- inside --------------------------------------------------------------------------------------
 
 def test_widening_inside_is_refused(place):

@@ -221,7 +221,7 @@ def denial(code="fs.read", thing="/home/agent/.aws/credentials", count=1, where=
     known = {
         "fs.read": ("mounts", "fs.read", "this path is not visible in the box", "--read {}"),
         "fs.hidden": ("mounts", "fs.read", "this path is hidden by a rule", None),
-        "fs.write": ("mounts", "fs.write", "this path is read-only in the box", "--write {}"),
+        "fs.write": ("mounts", "fs.write", "this path is not writable in the box", "--write {}"),
         "fs.protected": ("mounts", "fs.write", "this path is protected by a rule", None),
         "net.connect": ("network", "net.connect",
                         "the box has no network but its own loopback", "--allow-host {}"),

@@ -100,6 +100,7 @@ static void check(const struct row *rows, size_t count, const char *cwd)
 
 #define CHECK(rows, cwd) check(rows, sizeof(rows) / sizeof(rows[0]), cwd)
 #define WS "/home/u/src/ws"
+#define UNMADE "fs.write /opt/none/x system.absent"
 #define ABSENT "fs.read /opt/none/x system.absent"
 
 static void absent_paths(void **state)
@@ -176,7 +177,7 @@ static void absent_paths(void **state)
 		  ABSENT },
 		{ { "sh", "-c", "echo > /opt/none/x" },
 		  "sh: 1: cannot create /opt/none/x: Directory nonexistent\n",
-		  ABSENT },
+		  UNMADE },
 		{ { "sh", "-c", "/opt/none/x" }, "sh: 1: /opt/none/x: not found\n", ABSENT },
 		{ { "bash", "-c", "cat < /opt/none/x" },
 		  "bash: line 1: /opt/none/x: No such file or directory\n",
@@ -185,7 +186,26 @@ static void absent_paths(void **state)
 		  "mkdir: cannot create directory \xe2\x80\x98/opt/none/x\xe2\x80\x99: No "
 		  "such file "
 		  "or directory\n",
-		  ABSENT },
+		  UNMADE },
+		{ { "sh", "-c", "echo >/etc/foo" },
+		  "sh: 1: cannot create /etc/foo: Read-only file system\n",
+		  "fs.write /etc/foo system.absent" },
+		{ { "bash", "-c", "echo >/etc/foo" },
+		  "bash: line 1: /etc/foo: Read-only file system\n",
+		  "fs.write /etc/foo system.absent" },
+		{ { "touch", "/opt/none/x" },
+		  "touch: cannot touch '/opt/none/x': No such file or directory\n",
+		  UNMADE },
+		{ { "git", "clone", "../b", "x" },
+		  "fatal: repository '../b' does not exist\n",
+		  "fs.read /home/u/src/b home.private" },
+		{ { "sh", "-c", "cat ../b/f" },
+		  "cat: ../b/f: No such file or directory\n",
+		  "fs.read /home/u/src/b/f home.private" },
+		{ { "sh", "-c", "cd deep && cat ../b/f" },
+		  "cat: ../b/f: No such file or directory\n",
+		  NULL },
+		{ { "make" }, "cat: ../b/f: No such file or directory\n", NULL },
 		{ { "find", "/opt/none/x" },
 		  "find: \xe2\x80\x98/opt/none/x\xe2\x80\x99: No such file or directory\n",
 		  ABSENT },
@@ -375,7 +395,7 @@ static void read_only_paths(void **state)
 		{ { "mkdir", "/opt" },
 		  "mkdir: cannot create directory \xe2\x80\x98/opt/y\xe2\x80\x99: Read-only file "
 		  "system\n",
-		  "fs.read /opt/y system.absent" },
+		  "fs.write /opt/y system.absent" },
 		{ { "cp", "/usr/share/x", "/ro/y" },
 		  "cp: cannot create regular file '/ro/y': Read-only file system\n",
 		  "fs.write /ro/y flag.read" },
@@ -735,6 +755,82 @@ static void ports_of_remedies(void **state)
 	}
 }
 
+static void set_id_bits(void **state)
+{
+	static const struct row rows_of[] = {
+		{ { "chmod", "g+s", "." },
+		  "chmod: changing permissions of '.': Operation not permitted\n",
+		  "sys.setid " WS " syscall.allowlist" },
+		{ { "chmod", "-R", "2775", "sub" },
+		  "chmod: changing permissions of 'sub': Operation not permitted\n",
+		  "sys.setid " WS "/sub syscall.allowlist" },
+		{ { "sh", "-c", "umask 2; chmod u=rwxs x" },
+		  "chmod: changing permissions of 'x': Operation not permitted\n",
+		  "sys.setid " WS "/x syscall.allowlist" },
+		/* of a file that is another's */
+		{ { "chmod", "0755", "x" },
+		  "chmod: changing permissions of 'x': Operation not permitted\n",
+		  NULL },
+		{ { "chmod", "g-s", "sources" },
+		  "chmod: changing permissions of 'sources': Operation not permitted\n",
+		  NULL },
+	};
+
+	(void)state;
+	CHECK(rows_of, WS);
+}
+
+#define UNFOUND                                                                                    \
+	"ERROR: Could not find a version that satisfies the requirement x (from versions: "        \
+	"none)\nERROR: No matching distribution found for x\n"
+
+/* Without retries pip says no word of the network. */
+static void pip(void **state)
+{
+	static const struct row rows_of[] = {
+		{ { "pip", "download", "x" }, UNFOUND, "net.resolve pypi.org network.loopback" },
+		{ { "pip", "install", "-i", "https://pip.example.org/simple", "x" },
+		  UNFOUND,
+		  "net.resolve pip.example.org network.loopback" },
+		{ { "pip", "install", "-i", "http://127.0.0.1:3141/", "x" }, UNFOUND, NULL },
+		{ { "pip", "install", "--no-index", "x" }, UNFOUND, NULL },
+		/* where it was more talkative its index is named already */
+		{ { "make" },
+		  "WARNING: Retrying: HTTPSConnection(host='pip.example.org', port=443): Failed to "
+		  "resolve 'pip.example.org' ([Errno -3] Temporary failure in name resolution)\n" UNFOUND,
+		  "net.resolve pip.example.org network.loopback" },
+	};
+
+	(void)state;
+	CHECK(rows_of, WS);
+}
+
+/* What was to be made is not there for an option to show: its directory is. */
+static void remedies_of_writing(void **state)
+{
+	static const char *const argv[] = { "x", NULL };
+	static const struct {
+		const char *line, *grant;
+	} rows_of[] = {
+		{ "touch: cannot touch '/opt/none/x': No such file or directory\n", "/opt/none" },
+		{ "sh: 1: cannot create /etc/foo: Read-only file system\n", "/etc" },
+		{ "sh: 1: cannot create /foo: Read-only file system\n", "/" },
+		{ "mkdir: cannot create directory '/usr/none/x': Read-only file system\n", "/usr" },
+		{ "touch: cannot touch '/usr': Read-only file system\n", "" },
+	};
+	static struct denial_list list;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows_of) / sizeof(rows_of[0]); i++) {
+		memset(&list, 0, sizeof(list));
+		infer_denials(&policy, argv, WS, rows_of[i].line, strlen(rows_of[i].line), &list);
+		assert_int_equal(list.count, 1);
+		assert_int_equal(list.items[0].kind, DENIAL_FS_WRITE);
+		infer_settle(&policy, &list.items[0]);
+		assert_string_equal(list.items[0].grant, rows_of[i].grant);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -742,6 +838,8 @@ int main(void)
 		cmocka_unit_test(read_only_paths), cmocka_unit_test(network),
 		cmocka_unit_test(nothing),	   cmocka_unit_test(cut_tail),
 		cmocka_unit_test(many_paths),	   cmocka_unit_test(ports_of_remedies),
+		cmocka_unit_test(set_id_bits),	   cmocka_unit_test(pip),
+		cmocka_unit_test(remedies_of_writing),
 	};
 
 	return cmocka_run_group_tests_name("infer", tests, NULL, NULL);
