@@ -41,6 +41,11 @@ static void add_denials(const struct denial_list *denials, struct buffer *buffer
 		denial_print(&denials->items[i], buffer);
 		buffer_text(buffer, "\n");
 	}
+	if (denials && denials->dropped)
+		buffer_format(buffer,
+			      "bawn: %llu more %s not listed, since there are more than %d\n",
+			      (unsigned long long)denials->dropped,
+			      denials->dropped == 1 ? "denial is" : "denials are", DENIAL_LIMIT);
 }
 
 static void add_waiting(const struct change *change, struct buffer *buffer)

@@ -45,7 +45,7 @@ struct denial {
 struct denial_list {
 	struct denial items[DENIAL_LIMIT];
 	uint32_t count;
-	uint64_t dropped; /* different ones beyond the limit */
+	uint64_t dropped; /* beyond the limit; one that comes again counts again */
 };
 
 const struct denial_text *denial_text(enum denial_kind kind);
