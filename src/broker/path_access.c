@@ -40,7 +40,8 @@ static const char *below_process(const char *path)
 	static const char proc[] = "/proc/", task[] = "/task/";
 	const char *name = path + sizeof(proc) - 1;
 
-	if (strncmp(path, proc, sizeof(proc) - 1) != 0)
+	/* process 1 of a box lets nobody follow its links */
+	if (strncmp(path, proc, sizeof(proc) - 1) != 0 || strncmp(name, "1/", 2) == 0)
 		return NULL;
 	name += strcspn(name, "/");
 	/* those of a thread */
@@ -228,6 +229,7 @@ static int look_here(struct walk *walk, struct error *error)
 	found->source = source_of(walk, &found->access, found->path);
 	if (!found->source) {
 		bool is_made = found->access.way == ACCESS_MADE ||
+			       found->access.way == ACCESS_SEALED ||
 			       found->access.way == ACCESS_DIRECTORY;
 
 		/* an area is empty, but for what leads on to other rows */

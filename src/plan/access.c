@@ -101,6 +101,63 @@ static bool is_emptied(const struct plan *plan, const char *path)
 	return false;
 }
 
+static bool is_let_by_landlock(const struct plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_op *op = &plan->ops[i];
+
+		if ((op->kind == PLAN_LANDLOCK && op->flags & PLAN_OPTIONAL) ||
+		    (op->kind == PLAN_LANDLOCK_ALLOW && op->number != PLAN_ACCESS_LIST &&
+		     path_is_under(path, op->target)))
+			return true;
+	}
+	return false;
+}
+
+/* Of the evidence: what has no mode bit, and files that no rule of Landlock's is for. */
+static bool is_sealed(const struct plan *plan, const char *path)
+{
+	/* that area is named by where it stands, below /run */
+	const char *name = path_is_under(path, "/run") ? path_below(path, "/run") : "";
+
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_op *op = &plan->ops[i];
+
+		if ((op->kind == PLAN_AREA_FILE || op->kind == PLAN_AREA_DIRECTORY) &&
+		    strcmp(op->target, name) == 0)
+			return !op->number ||
+			       (op->kind == PLAN_AREA_FILE && !is_let_by_landlock(plan, path));
+	}
+	return false;
+}
+
+/*
+ * A process that is not dumpable keeps what needs ptrace(2)'s right to itself (ptrace_may_access()
+ * in fs/proc); these names do not need it.
+ */
+static bool is_closed_init(const char *path)
+{
+	static const char *const open[] = {
+		"arch_status", "attr",	    "autogroup",       "cgroup",     "children",
+		"cmdline",     "comm",	    "coredump_filter", "cpuset",     "gid_map",
+		"limits",      "loginuid",  "mountinfo",       "mounts",     "net",
+		"oom_adj",     "oom_score", "oom_score_adj",   "projid_map", "sched",
+		"schedstat",   "sessionid", "setgroups",       "stat",	     "statm",
+		"status",      "task",	    "timens_offsets",  "uid_map",    "wchan",
+	};
+	const char *name = path_below(path, "/proc/1");
+	size_t length = strcspn(name, "/");
+
+	if (strncmp(name, "task/1/", 7) == 0) {
+		name += 7;
+		length = strcspn(name, "/");
+	}
+	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
+		if (strlen(open[i]) == length && memcmp(open[i], name, length) == 0)
+			return false;
+	return length > 0;
+}
+
 static struct access of_area(const struct plan_op *op)
 {
 	struct access access = { .rule = rule_builtin(op->kind == PLAN_PROC ? RULE_SYSTEM_ABSENT :
@@ -159,6 +216,11 @@ struct access access_find(const struct policy *policy, const struct plan *plan, 
 		access = of_area(area);
 		if (access.way == ACCESS_PROC && is_emptied(plan, path))
 			access.way = ACCESS_PROC_EMPTY;
+		if (area->kind == PLAN_PROC && path_is_under(path, "/proc/1") &&
+		    is_closed_init(path))
+			access.way = ACCESS_PROC_INIT;
+		if (access.way == ACCESS_EVIDENCE && is_sealed(plan, path))
+			access.way = ACCESS_SEALED;
 		/* of the caller's home nothing is there */
 		if (access.way == ACCESS_PRIVATE && path_is_under(path, policy->home))
 			access.rule = rule_builtin(RULE_HOME_PRIVATE);

@@ -61,6 +61,13 @@ static void the_default_shows_what_its_rows_say(void **state)
 		{ "/tmp/x", "private", "private.area", false, true },
 		{ "/run/bawn/policy.txt", "evidence", "private.area", true, false },
 		{ "/proc/self/comm", "proc", "system.absent", true, false },
+		{ "/proc/1", "proc", "system.absent", true, false },
+		{ "/proc/1/comm", "proc", "system.absent", true, false },
+		{ "/proc/1/environ", "proc-init", "system.absent", false, false },
+		{ "/proc/1/task/1/fd/0", "proc-init", "system.absent", false, false },
+		{ "/proc/10/environ", "proc", "system.absent", true, false },
+		{ "/run/bawn/canary", "sealed", "private.area", false, false },
+		{ "/run/bawn/mask-file", "sealed", "private.area", false, false },
 		{ "/proc/modules", "proc-empty", "system.absent", true, false },
 		{ "/", "directory", "system.absent", true, false },
 	};
