@@ -88,6 +88,16 @@ char *path_clean(struct arena *arena, const char *base, const char *path)
 	return (size_t)(end - clean) < PATH_LIMIT_BYTES ? clean : NULL;
 }
 
+char *path_clean_up(struct arena *arena, const char *base, const char *path)
+{
+	while (base && strncmp(path, "..", 2) == 0 && (path[2] == '/' || !path[2])) {
+		base = path_parent(arena, base);
+		path += 2;
+		path += strspn(path, "/");
+	}
+	return base ? path_clean(arena, base, path[0] ? path : ".") : NULL;
+}
+
 char *path_parent(struct arena *arena, const char *path)
 {
 	const char *slash = strrchr(path, '/');

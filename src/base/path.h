@@ -32,6 +32,13 @@ const char *path_below(const char *path, const char *root);
  */
 char *path_clean(struct arena *arena, const char *base, const char *path);
 
+/*
+ * As path_clean(), but ".." in front of a relative path leads up from base. That must be free of
+ * links, as getcwd(2) and realpath(3) give it; behind a name ".." stays refused, since the name may
+ * be a link.
+ */
+char *path_clean_up(struct arena *arena, const char *base, const char *path);
+
 /* Directory part of a clean path ("/" for "/" and "/a"). */
 char *path_parent(struct arena *arena, const char *path);
 

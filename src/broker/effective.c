@@ -38,6 +38,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -63,11 +64,43 @@ static struct probe_subject subject_of(const struct effective *effective, const 
 				       .directory = directory ? directory : "." };
 }
 
+/* A start opens more the more there is to show; a small project of git needs 54. */
+#define FILES_LEAST 64u
+#define FILES_REMEDY "raise it, as by `ulimit -n 1024`"
+
+int effective_check_files(struct error *error)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= FILES_LEAST)
+		return 0;
+	return error_set(error, EMFILE,
+			 "the limit of open files is %llu (ulimit -n), and a start needs more: "
+			 FILES_REMEDY,
+			 (unsigned long long)files.rlim_cur);
+}
+
+/* Which limit it was that a step met. */
+static void name_files_limit(struct error *error)
+{
+	struct error step = *error;
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+		(void)error_set(error, step.code,
+				"the limit of open files is %llu (ulimit -n), and this start needs "
+				"more: " FILES_REMEDY "; %s",
+				(unsigned long long)files.rlim_cur, step.message);
+}
+
 static void diagnose(const struct effective *effective, const char *directory, struct error *error)
 {
 	const struct probe_subject subject = subject_of(effective, directory);
 
-	diagnosis_explain(&subject, error);
+	if (error->code != -EMFILE)
+		diagnosis_explain(&subject, error);
+	else if (effective_check_files(error) == 0)
+		name_files_limit(error);
 }
 
 static void note_answer(const struct approval_request *request, enum approval_answer answer,
@@ -236,6 +269,34 @@ static int show_path(struct maker *maker, const struct request_path *given)
 	return result;
 }
 
+/* Where the box has something of its own, of which nothing is the host's; it cannot do without. */
+static bool is_made_anew(const char *path)
+{
+	static const char *const places[] = { "/etc", "/dev", "/proc", "/run", PLAN_EVIDENCE };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (strcmp(path, places[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Names are meant from the workspace, and may lead up from it. */
+static int cover_names(struct maker *maker, const struct request_path *given)
+{
+	const char *workspace = maker->policy.workspace;
+	const char *path = path_clean_up(maker->arena, workspace, given->path);
+
+	if (path && given->class == PATH_HIDE && is_made_anew(path))
+		return error_set(maker->error, EINVAL,
+				 "%s %s: the box has its own there, and of the host's only what it "
+				 "shows; hide names in it",
+				 given->flag, given->path);
+	if (!path || path_is_absolute(given->path) || strncmp(given->path, "..", 2) != 0)
+		path = given->path;
+	return hide_view(given->class, path, path_rule(maker, given), maker->arena,
+			 &maker->policy, maker->error);
+}
+
 static int add_flag_paths(struct maker *maker, bool names)
 {
 	int result = 0;
@@ -246,9 +307,7 @@ static int add_flag_paths(struct maker *maker, bool names)
 
 		if (is_name != names)
 			continue;
-		result = names ? hide_view(given->class, given->path, path_rule(maker, given),
-					   maker->arena, &maker->policy, maker->error) :
-				 show_path(maker, given);
+		result = names ? cover_names(maker, given) : show_path(maker, given);
 		/* a policy is for many workspaces, and its glob for what there is in each */
 		if (result == -ENOENT && names && given->rule.id && glob_is_pattern(given->path))
 			result = 0;
@@ -484,11 +543,16 @@ static uint32_t workspace_rule(struct maker *maker)
 static int add_workspace(struct maker *maker)
 {
 	const struct root root = maker->root;
+	const struct state *state = &maker->effective->state;
 	const char *danger;
 
 	/* a task that could write there would write what later starts are made of */
+	if (path_is_under(state->path, root.path))
+		return refuse_danger(maker, state->path,
+				     "the state directory (--state-dir) lies in the workspace, "
+				     "where the task could write; give one outside of it");
 	danger = danger_of_path(root.path, PATH_WRITE, maker->effective->host.real_home,
-				maker->effective->state.path);
+				state->path);
 	if (danger)
 		return refuse_danger(maker, root.path, danger);
 	maker->policy.workspace = root.path;
@@ -569,6 +633,31 @@ static int add_probe(struct maker *maker)
 			       .inode = status.st_ino,
 			       .rule = policy_rule(&maker->policy, maker->arena,
 						   rule_builtin(RULE_SYSTEM_READ_ONLY)) });
+}
+
+/*
+ * The workspace and the directory to start in: that may lead up from the current one, and be a
+ * descriptor of the caller's, which is no link that a task could have made.
+ */
+static int find_root(struct maker *maker)
+{
+	const struct request *request = maker->request;
+	const char *cwd = request->cwd;
+	char current[PATH_LIMIT_BYTES];
+	int result = 0;
+
+	if (cwd && path_is_absolute(cwd) && path_is_clean(cwd) && path_is_under(cwd, "/proc")) {
+		result = root_resolve(cwd, maker->arena, &cwd, maker->error);
+		if (result < 0)
+			return error_context(maker->error, "--cwd");
+	} else if (cwd && strncmp(cwd, "..", 2) == 0 && getcwd(current, sizeof(current)) &&
+		   current[0] == '/') {
+		const char *above = path_clean_up(maker->arena, current, cwd);
+
+		cwd = above ? above : cwd;
+	}
+	return root_find(&maker->effective->host, request->workspace, cwd, maker->arena,
+			 &maker->root, maker->error);
 }
 
 /* What the policies of the place say, and those that are named, becomes part of the request. */
@@ -888,13 +977,14 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 	if (result == 0 && ret->host.inside)
 		result = error_set(error, EOPNOTSUPP, EFFECTIVE_INSIDE);
 	if (result == 0)
+		result = effective_check_files(error);
+	if (result == 0)
 		result = state_open(&ret->host, request->state_path, arena, &ret->state, error);
 	ret->state_is_default = !request->state_path;
 	if (result == 0)
 		effective_reap(ret, arena);
 	if (result == 0)
-		result = root_find(&ret->host, request->workspace, request->cwd, arena, &maker.root,
-				   error);
+		result = find_root(&maker);
 	ret->workspace = maker.root.path;
 	ret->cwd = maker.root.cwd;
 	if (result == 0)
@@ -915,7 +1005,8 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 	}
 	/* much of the above needs /proc and openat2, and fails without in words of its own */
 	if (result < 0 &&
-	    (maker.host_suspect || result == -ENOSYS || access("/proc/self", F_OK) < 0))
+	    (maker.host_suspect || result == -ENOSYS || result == -EMFILE ||
+	     access("/proc/self", F_OK) < 0))
 		diagnose(ret, maker.policy.workspace, error);
 	*ret_failure = maker.failure;
 	return result;

@@ -129,6 +129,9 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 		   enum effective_failure *ret_failure, struct denial_list *denials,
 		   struct error *error);
 
+/* -EMFILE where the caller's limit of open files is too low for any start; with the remedy. */
+int effective_check_files(struct error *error);
+
 /* What dead supervisors have left; host and state must be there. Every start does it, too. */
 void effective_reap(struct effective *effective, struct arena *arena);
 

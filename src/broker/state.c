@@ -50,13 +50,13 @@ static void make_parents(struct arena *arena, const char *path, const char *home
 	}
 }
 
-/* A path as the caller wrote it; NULL for one with "..". */
+/* A path as the caller wrote it; NULL for one that cannot be told by its text alone. */
 static const char *below_current(struct arena *arena, const char *path)
 {
 	char current[PATH_LIMIT_BYTES];
 
 	return getcwd(current, sizeof(current)) && current[0] == '/' ?
-		       path_clean(arena, current, path) :
+		       path_clean_up(arena, current, path) :
 		       NULL;
 }
 
@@ -94,8 +94,8 @@ int state_open(const struct caller *host, const char *path, struct arena *arena,
 		path = below_current(arena, path);
 	if (!path)
 		return error_set(error, EINVAL,
-				 "the state directory must be a path without \"..\" and of usual "
-				 "length");
+				 "the state directory must be a path of usual length, with \"..\" at "
+				 "its front alone");
 	state.path = path;
 	state.fd = open_own(AT_FDCWD, path, host->uid, &state.made);
 	if (state.fd < 0)

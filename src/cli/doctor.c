@@ -327,7 +327,7 @@ static int doctor_verb(int argc, char **argv)
 		  &report);
 	if (host.inside)
 		(void)error_set(&refusal, EOPNOTSUPP, EFFECTIVE_INSIDE);
-	else if (!refusal.code)
+	else if (!refusal.code && effective_check_files(&refusal) == 0)
 		(void)diagnosis_refusal(&report, &refusal);
 	gather_holding(&holding);
 	if (json)

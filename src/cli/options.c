@@ -160,7 +160,7 @@ int options_parse(const struct verb *verb, int argc, char **argv,
 		if (!option->argument && value)
 			return error_set(error, EINVAL, "option %s takes no value", option->name);
 		if (option->argument && !value) {
-			if (++i >= argc)
+			if (++i >= argc || strcmp(argv[i], "--") == 0)
 				return error_set(error, EINVAL, "option %s needs a value: %s %s",
 						 option->name, option->name, option->argument);
 			value = argv[i];

@@ -5,6 +5,7 @@ import os
 import pty
 import pwd
 import re
+import resource
 import select
 import shutil
 import signal
@@ -624,6 +625,92 @@ def test_denials(place):
     assert ran.result["cause"] == "policy"
     quiet = place.run("--quiet", "--", "unshare", "-Ur", "true")
     assert "bawn" not in quiet.err and quiet.status == ran.status, quiet
+
+
+# --- paths of options, and a low limit of open files ----------------------------------------------
+
+def test_paths_lead_up_alike(place):
+    """What --read and --workspace take the others take, too."""
+    inner = place.work / "sub" / "deep"
+    inner.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q"], cwd=place.work, check=True)
+    (place.base / "beside").write_text("x")
+    for options, directory in ((["--cwd", ".."], place.work / "sub"),
+                               (["--cwd", "../../sub"], place.work / "sub"),
+                               (["--hide", "../beside"], inner),
+                               (["--hide", "../bes*"], inner),
+                               (["--protect", "../work/sub"], inner)):
+        ran = place.run(*options, "--", "pwd", cwd=inner)
+        assert (ran.status, ran.out) == (0, f"{directory}\n"), ran
+    ran = place.run("--read", place.base / "beside", "--hide", "../beside", "--", "cat",
+                    place.base / "beside")
+    assert ran.status == 1 and "flag --hide" in ran.err, ran
+    for option in ("--cwd", "--workspace"):
+        fd = os.open(inner, os.O_RDONLY | os.O_DIRECTORY)
+        ran = place.run(option, f"/proc/self/fd/{fd}", "--", "pwd", cwd=inner, pass_fds=[fd])
+        os.close(fd)
+        assert (ran.status, ran.out) == (0, f"{inner}\n"), ran
+
+
+def test_paths_that_lead_wrong(place):
+    (place.work / "sub").mkdir()
+    (place.work / "link").symlink_to("/tmp")
+    for options, words in ((["--cwd", "../.."], "outside of the workspace"),
+                           (["--cwd", "/proc/self/root"], "outside of the workspace"),
+                           (["--cwd", "sub/../sub"], "--cwd sub/../sub"),
+                           (["--hide", "link/../x"], '".."'),
+                           (["--cwd", "/proc/self/fd/900"], "--cwd: /proc/self/fd/900"),
+                           (["--hide", "/etc"], "--hide /etc: the box has its own there"),
+                           (["--hide", "/proc/"], "--hide /proc/: the box has its own there")):
+        ran = place.run(*options, *MARK)
+        assert ran.status == 125 and words in ran.err and len(ran.err.splitlines()) == 1, ran
+        assert not (place.work / "started").exists()
+
+
+def test_a_state_directory_may_be_relative(place):
+    def run(state):
+        return subprocess.run([BAWN, "run", "--state-dir", state, *MARK], capture_output=True,
+                              text=True, cwd=place.work, check=False, timeout=20)
+    ran = run("mine")
+    assert ran.returncode == 126 and not (place.work / "started").exists()
+    line = ran.stderr.splitlines()[0]
+    assert line.startswith(f"bawn: {place.work}/mine: the state directory (--state-dir) lies in")
+    assert not (place.work / "mine").exists()
+    assert run("../mine").returncode == 0 and (place.base / "mine" / "trace").exists()
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--read", "--env", "--cwd"])
+def test_an_option_without_its_value(place, option):
+    ran = place.run(option, *MARK)
+    assert ran.status == 125 and f"option {option} needs a value: {option} " in ran.err, ran
+
+
+@pytest.mark.parametrize("files", [12, 24, 40, 63])
+def test_a_low_limit_of_open_files_is_named(place, files):
+    said = set()
+    for verb in ("run", "explain", "plan", "doctor"):
+        options = place.options if verb != "doctor" else []
+        ran = subprocess.run(["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", BAWN, verb, *options,
+                              *(MARK if verb != "doctor" else [])], capture_output=True, text=True,
+                             cwd=place.work, check=False, timeout=20)
+        assert ran.returncode == (1 if verb == "doctor" else 125), ran
+        said.add((ran.stderr or "bawn: " + ran.stdout.splitlines()[-1]).strip())
+    assert len(said) == 1 and f"open files is {files} " in min(said) and "ulimit -n" in min(said)
+    assert not (place.work / "started").exists()
+    place.assert_nothing_left()
+
+
+def test_a_step_that_meets_the_limit_of_open_files_names_it(place):
+    """What the caller has open counts, too."""
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(30)]
+    ran = place.run(*MARK, pass_fds=held, preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_NOFILE, (70, 70)))
+    for fd in held:
+        os.close(fd)
+    assert ran.status == 125 and not (place.work / "started").exists(), ran
+    assert "open files is 70 (ulimit -n)" in ran.err and "ulimit -n 1024" in ran.err, ran
+    assert "No file descriptors available" in ran.err and len(ran.err.splitlines()) == 1
+    place.assert_nothing_left()
 
 
 @pytest.mark.parametrize("script, code, thing, remedy", [
