@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define HELD(condition) ((condition) ? 0 : -ENOMSG)
-/* Processes that may be there besides those that are made here: 1, the probe, one that just ended. */
+/* Processes that may be there besides those made here: 1, the probe, one that just ended. */
 #define OTHER_PROCESSES 8u
 
 static int fill_descriptors(char *const *arguments)

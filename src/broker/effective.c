@@ -75,9 +75,8 @@ int effective_check_files(struct error *error)
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= FILES_LEAST)
 		return 0;
 	return error_set(error, EMFILE,
-			 "the limit of open files is %llu (ulimit -n), and a start needs more: "
-			 FILES_REMEDY,
-			 (unsigned long long)files.rlim_cur);
+			 "the limit of open files is %llu (ulimit -n), and a start needs more: %s",
+			 (unsigned long long)files.rlim_cur, FILES_REMEDY);
 }
 
 /* Which limit it was that a step met. */
@@ -293,8 +292,8 @@ static int cover_names(struct maker *maker, const struct request_path *given)
 				 given->flag, given->path);
 	if (!path || path_is_absolute(given->path) || strncmp(given->path, "..", 2) != 0)
 		path = given->path;
-	return hide_view(given->class, path, path_rule(maker, given), maker->arena,
-			 &maker->policy, maker->error);
+	return hide_view(given->class, path, path_rule(maker, given), maker->arena, &maker->policy,
+			 maker->error);
 }
 
 static int add_flag_paths(struct maker *maker, bool names)
@@ -549,8 +548,8 @@ static int add_workspace(struct maker *maker)
 	/* a task that could write there would write what later starts are made of */
 	if (path_is_under(state->path, root.path))
 		return refuse_danger(maker, state->path,
-				     "the state directory (--state-dir) lies in the workspace, "
-				     "where the task could write; give one outside of it");
+				     "bawn's own state (--state-dir) lies in the workspace, where "
+				     "the task could write; give a directory outside of it");
 	danger = danger_of_path(root.path, PATH_WRITE, maker->effective->host.real_home,
 				state->path);
 	if (danger)
@@ -656,8 +655,13 @@ static int find_root(struct maker *maker)
 
 		cwd = above ? above : cwd;
 	}
-	return root_find(&maker->effective->host, request->workspace, cwd, maker->arena,
-			 &maker->root, maker->error);
+	result = root_find(&maker->effective->host, request->workspace, cwd, maker->arena,
+			   &maker->root, maker->error);
+	/* as it was written */
+	return result < 0 && strncmp(maker->error->message, "--cwd ", 6) == 0 &&
+			       strcmp(cwd, request->cwd) != 0 ?
+		       error_context(maker->error, "--cwd %.200s", request->cwd) :
+		       result;
 }
 
 /* What the policies of the place say, and those that are named, becomes part of the request. */
@@ -1004,9 +1008,8 @@ int effective_make(const struct request *request, struct arena *arena, struct ef
 		state_close(&ret->state);
 	}
 	/* much of the above needs /proc and openat2, and fails without in words of its own */
-	if (result < 0 &&
-	    (maker.host_suspect || result == -ENOSYS || result == -EMFILE ||
-	     access("/proc/self", F_OK) < 0))
+	if (result < 0 && (maker.host_suspect || result == -ENOSYS || result == -EMFILE ||
+			   access("/proc/self", F_OK) < 0))
 		diagnose(ret, maker.policy.workspace, error);
 	*ret_failure = maker.failure;
 	return result;

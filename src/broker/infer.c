@@ -114,9 +114,7 @@ static void search_operand(struct infer_search *search, const char *operand, cha
 void infer_denials(const struct policy *policy, const char *const *argv, const char *cwd,
 		   const char *tail, size_t tail_length, struct denial_list *list)
 {
-	struct infer_search search = {
-		.policy = policy, .cwd = cwd, .argv = argv, .list = list
-	};
+	struct infer_search search = { .policy = policy, .cwd = cwd, .argv = argv, .list = list };
 	char copy[INFER_TAIL_BYTES + 1];
 	char *lines[LINE_LIMIT], *line, *rest = copy;
 	size_t line_count = 0;

@@ -9,11 +9,12 @@
  * reported.
  *
  * A wrong accusation is worse than a missed one. A path that the box lacks is reported only where
- * it is named in full (absolute, by ~, or by a ".." that the command line has) and lies outside of the private
- * areas; a relative one only where the view hides, protects or write-protects it; an operand only
- * where an error text names it, or names no path at all. "Permission denied" on a path that is
- * shown is ordinary ownership, unless the path is protected and was to be written. "Read-only file
- * system" means that something was to be written, and so do the words of creating and removing.
+ * it is named in full (absolute, by ~, or by a ".." that the command line has) and lies outside of
+ * the private areas; a relative one only where the view hides, protects or write-protects it; an
+ * operand only where an error text names it, or names no path at all. "Permission denied" on a path
+ * that is shown is ordinary ownership, unless the path is protected and was to be written.
+ * "Read-only file system" means that something was to be written, and so do the words of creating
+ * and removing.
  *
  * Objects: paths absolute and clean; hosts as named, with the port where one is written, never
  * with the user and password of a URL; "" where a missing network is told of without a host.
@@ -36,8 +37,8 @@ void infer_denials(const struct policy *policy, const char *const *argv, const c
 		   const char *tail, size_t tail_length, struct denial_list *list);
 
 /*
- * Not pure: of what was to be written in a directory that the box shows, the remedy names what there
- * is, the path or the nearest directory above it, since an option for what is not there fails. What
- * the box does not show is not looked for.
+ * Not pure: of what was to be written in a directory that the box shows, the remedy names what
+ * there is, the path or the nearest directory above it, since an option for what is not there
+ * fails. What the box does not show is not looked for.
  */
 void infer_settle(const struct policy *policy, struct denial *denial);

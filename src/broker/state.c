@@ -93,9 +93,10 @@ int state_open(const struct caller *host, const char *path, struct arena *arena,
 	if (path && !path_is_clean(path))
 		path = below_current(arena, path);
 	if (!path)
-		return error_set(error, EINVAL,
-				 "the state directory must be a path of usual length, with \"..\" at "
-				 "its front alone");
+		return error_set(
+			error, EINVAL,
+			"the state directory must be a path of usual length, with \"..\" at "
+			"its front alone");
 	state.path = path;
 	state.fd = open_own(AT_FDCWD, path, host->uid, &state.made);
 	if (state.fd < 0)

@@ -59,8 +59,8 @@ static int take(void *context, const struct option *option, const char *value, s
 
 /* What the gate would make of the command; NULL where none is given. */
 static const struct decision *decide(struct explaining *explaining,
-				     const struct effective *effective,
-				     const char *const *argv, size_t argc)
+				     const struct effective *effective, const char *const *argv,
+				     size_t argc)
 {
 	const struct decide_place place = { .host = &effective->host,
 					    .cwd = effective->policy.cwd,
@@ -115,11 +115,10 @@ static int answer_target(struct explaining *explaining, const struct effective *
 			 const struct error *refusal, struct buffer *text)
 {
 	struct error error = ERROR_NONE;
-	int result =
-		explaining->path ?
-			explain_path(effective, explaining->path, explaining->json,
-				     explaining->arena, text, &error) :
-			explain_host(effective, &explaining->target, explaining->arena, text, &error);
+	int result = explaining->path ? explain_path(effective, explaining->path, explaining->json,
+						     explaining->arena, text, &error) :
+					explain_host(effective, &explaining->target,
+						     explaining->arena, text, &error);
 
 	if (result < 0) {
 		complain(error.message);

@@ -99,7 +99,8 @@ const struct verb verb_plan = {
 	.summary = "Print the set-up operations of a run, in order, without executing them.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(options[0]),
-	.exit_status = "0 printed; 1 a request was refused, or nothing can start on this host, which is "
-		       "said first; 2 wrong use; 125 bawn itself failed",
+	.exit_status =
+		"0 printed; 1 a request was refused, or nothing can start on this host, which is "
+		"said first; 2 wrong use; 125 bawn itself failed",
 	.run = plan_verb,
 };

@@ -15,7 +15,7 @@ struct error;
 
 /* The cause of a failed probe and what to do about it; a sentence each, without full stop. */
 struct diagnosis {
-	char reason[DIAGNOSIS_BYTES]; /* the probe, what it met, and the cause */
+	char reason[DIAGNOSIS_BYTES];  /* the probe, what it met, and the cause */
 	char met[DIAGNOSIS_BYTES / 3]; /* without the cause */
 	const char *cause;
 	const char *remedy; /* "" where there is none but another host */

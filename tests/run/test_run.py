@@ -674,7 +674,7 @@ def test_a_state_directory_may_be_relative(place):
     ran = run("mine")
     assert ran.returncode == 126 and not (place.work / "started").exists()
     line = ran.stderr.splitlines()[0]
-    assert line.startswith(f"bawn: {place.work}/mine: the state directory (--state-dir) lies in")
+    assert line.startswith(f"bawn: {place.work}/mine: bawn's own state (--state-dir) lies in")
     assert not (place.work / "mine").exists()
     assert run("../mine").returncode == 0 and (place.base / "mine" / "trace").exists()
 
@@ -690,9 +690,9 @@ def test_a_low_limit_of_open_files_is_named(place, files):
     said = set()
     for verb in ("run", "explain", "plan", "doctor"):
         options = place.options if verb != "doctor" else []
-        ran = subprocess.run(["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", BAWN, verb, *options,
-                              *(MARK if verb != "doctor" else [])], capture_output=True, text=True,
-                             cwd=place.work, check=False, timeout=20)
+        limited = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", BAWN, verb, *options]
+        ran = subprocess.run([*limited, *(MARK if verb != "doctor" else [])], capture_output=True,
+                             text=True, cwd=place.work, check=False, timeout=20)
         assert ran.returncode == (1 if verb == "doctor" else 125), ran
         said.add((ran.stderr or "bawn: " + ran.stdout.splitlines()[-1]).strip())
     assert len(said) == 1 and f"open files is {files} " in min(said) and "ulimit -n" in min(said)

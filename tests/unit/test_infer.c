@@ -780,8 +780,8 @@ static void set_id_bits(void **state)
 	CHECK(rows_of, WS);
 }
 
-#define UNFOUND                                                                                    \
-	"ERROR: Could not find a version that satisfies the requirement x (from versions: "        \
+#define UNFOUND                                                                             \
+	"ERROR: Could not find a version that satisfies the requirement x (from versions: " \
 	"none)\nERROR: No matching distribution found for x\n"
 
 /* Without retries pip says no word of the network. */
@@ -797,7 +797,8 @@ static void pip(void **state)
 		/* where it was more talkative its index is named already */
 		{ { "make" },
 		  "WARNING: Retrying: HTTPSConnection(host='pip.example.org', port=443): Failed to "
-		  "resolve 'pip.example.org' ([Errno -3] Temporary failure in name resolution)\n" UNFOUND,
+		  "resolve 'pip.example.org' ([Errno -3] Temporary failure in name "
+		  "resolution)\n" UNFOUND,
 		  "net.resolve pip.example.org network.loopback" },
 	};
 
@@ -834,11 +835,16 @@ static void remedies_of_writing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(absent_paths),	   cmocka_unit_test(hidden_and_protected),
-		cmocka_unit_test(read_only_paths), cmocka_unit_test(network),
-		cmocka_unit_test(nothing),	   cmocka_unit_test(cut_tail),
-		cmocka_unit_test(many_paths),	   cmocka_unit_test(ports_of_remedies),
-		cmocka_unit_test(set_id_bits),	   cmocka_unit_test(pip),
+		cmocka_unit_test(absent_paths),
+		cmocka_unit_test(hidden_and_protected),
+		cmocka_unit_test(read_only_paths),
+		cmocka_unit_test(network),
+		cmocka_unit_test(nothing),
+		cmocka_unit_test(cut_tail),
+		cmocka_unit_test(many_paths),
+		cmocka_unit_test(ports_of_remedies),
+		cmocka_unit_test(set_id_bits),
+		cmocka_unit_test(pip),
 		cmocka_unit_test(remedies_of_writing),
 	};
 
