@@ -658,7 +658,7 @@ static int find_root(struct maker *maker)
 	result = root_find(&maker->effective->host, request->workspace, cwd, maker->arena,
 			   &maker->root, maker->error);
 	/* as it was written */
-	return result < 0 && strncmp(maker->error->message, "--cwd ", 6) == 0 &&
+	return result < 0 && cwd && strncmp(maker->error->message, "--cwd ", 6) == 0 &&
 			       strcmp(cwd, request->cwd) != 0 ?
 		       error_context(maker->error, "--cwd %.200s", request->cwd) :
 		       result;
