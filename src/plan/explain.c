@@ -248,11 +248,13 @@ static void explain_tier(struct maker *maker)
 static void explain_terminal(struct maker *maker)
 {
 	struct rule_ref rule = { .id = "flag.tty", .file = "--tty" };
+	struct explain_answer *line;
 
-	if (maker->policy->flags & POLICY_TTY)
-		explainer_answer(maker, EXPLAIN_COMMAND, ENFORCEMENT_EXACT, LAYER_SESSION, rule)
-			->text = "it gets a terminal as standard input, output and error, and as its "
-			"controlling one: bawn's own, not the caller's";
+	if (!(maker->policy->flags & POLICY_TTY))
+		return;
+	line = explainer_answer(maker, EXPLAIN_COMMAND, ENFORCEMENT_EXACT, LAYER_SESSION, rule);
+	line->text = "it gets a terminal as standard input, output and error, and as its "
+		     "controlling one: bawn's own, not the caller's";
 }
 
 /* Their places are not those of the host: both are told. */

@@ -67,7 +67,7 @@ struct explain_facts {
 	bool is_unrecorded;		  /* --no-trace */
 	const struct tier_choice *tier;	  /* in which it runs */
 	const char *tier_reason;
-	uint32_t absent_layers;		  /* bits of enum layer: this host lacks them */
+	uint32_t absent_layers; /* bits of enum layer: this host lacks them */
 };
 
 /* All memory is the arena's; -ENOMEM. */

@@ -200,7 +200,7 @@ def test_a_path_names_rule_and_links(place):
         assert verb(place, "--path", wrong).returncode == 2
     assert verb(place, "--path", "x", "--host", "a:1").returncode == 2
     # where these lead is a process's to say
-    for own in ("/proc/self/fd/1", "/proc/1/fd/3/x", "/proc/self/exe", "/dev/stdout", "/dev/fd/9",
+    for own in ("/proc/self/fd/1", "/proc/7/fd/3/x", "/proc/self/exe", "/dev/stdout", "/dev/fd/9",
                 "/proc/thread-self/fd/0", "/proc/self/task/1/fd/2", "/proc/self/ns/net",
                 "/proc/self/map_files/0-1"):
         ran = verb(place, "--path", own)

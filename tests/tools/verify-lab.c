@@ -5,10 +5,10 @@
  *	verify-lab WITHOUT STATE-DIRECTORY [POLICY]
  *
  * WITHOUT is a layer's name, "read-only" (binds of the host are writable), "execution" (anything
- * can be executed), "areas" (these are larger), "view" (it shows more than is claimed), "probe" (the
- * probe dies at once) or "nothing". "hidden" and "protected" are names in the current directory.
- * One line per difference: layer, attempt with its arguments, outcome, between tabs. Exit 0: nothing
- * differs; 1: something does; 125: failure.
+ * can be executed), "areas" (these are larger), "view" (it shows more than is claimed), "probe"
+ * (the probe dies at once) or "nothing". "hidden" and "protected" are names in the current
+ * directory. One line per difference: layer, attempt with its arguments, outcome, between tabs.
+ * Exit 0: nothing differs; 1: something does; 125: failure.
  */
 #include "base/arena.h"
 #include "base/error.h"
