@@ -12,7 +12,7 @@ from pathlib import Path
 from measure import Failed
 
 # src/ipc/control.h
-VERSION = 2
+VERSION = 3
 EXEC, STARTED, RESULT = 2, 65, 66
 # linux/fcntl.h
 F_ADD_SEALS = 1033
@@ -32,7 +32,8 @@ def request(argv):
         return struct.pack("<I", len(word)) + word.encode() + b"\0"
 
     return (struct.pack("<IIQIIII", VERSION, 0, 0, 0, 0, 0, 0) + text("") +
-            struct.pack("<I", len(argv)) + b"".join(map(text, argv)) + struct.pack("<II", 0, 0))
+            struct.pack("<I", len(argv)) + b"".join(map(text, argv)) +
+            struct.pack("<III", 0, 0, 0) + text(""))
 
 
 class Task:
