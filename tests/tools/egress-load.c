@@ -10,6 +10,8 @@
  *   keep      requests on one connection for each client
  *   body      /big, once for each client
  *   idle      CLIENTS tunnels that stay open until standard input ends
+ * What comes before WARM_NS is not counted, but of body: a box has just been made, and all threads
+ * begin at once.
  * VIA "-": no proxy is asked (captured, or direct). One line of JSON: requests, seconds, rate,
  * p50_us, p99_us, first_us (of the first request of all), bytes.
  */
@@ -32,6 +34,7 @@
 #define LIMIT_CLIENTS 4096
 #define LIMIT_SAMPLES 2000000
 #define ROOM 262144
+#define WARM_NS 300000000u
 
 static void fail(const char *what)
 {
@@ -165,7 +168,7 @@ static const char *what;
 static struct sockaddr_in target, via;
 static bool has_via;
 static char target_text[64];
-static uint64_t until_ns;
+static uint64_t from_ns, until_ns;
 static uint32_t samples[LIMIT_SAMPLES];
 static size_t sample_count;
 static uint64_t bytes_total, first_us;
@@ -243,7 +246,7 @@ static void *client(void *ignored)
 		bytes += request(fd, is_body ? "/big" : "/");
 		if (!keeps)
 			close(fd);
-		if (count < LIMIT_SAMPLES / 16)
+		if ((is_body || began >= from_ns) && count < LIMIT_SAMPLES / 16)
 			mine[count++] = (uint32_t)((now_ns() - began) / 1000);
 	} while (!is_body && now_ns() < until_ns);
 	pthread_mutex_lock(&lock);
@@ -315,6 +318,9 @@ int main(int count, char **arguments)
 	close(first);
 	first_us = (now_ns() - began) / 1000;
 	began = now_ns();
+	if (strcmp(what, "body") != 0)
+		began += WARM_NS;
+	from_ns = began;
 	until_ns = began + (uint64_t)(strtod(arguments[3], NULL) * 1e9);
 	for (unsigned i = 0; i < clients; i++)
 		if (pthread_create(&threads[i], NULL, client, NULL) != 0)
