@@ -128,7 +128,8 @@ def main():
     for words in ("link set lo up", f"addr add {ORIGIN}/32 dev lo"):
         subprocess.run(["ip", *words.split()], check=True)
     # a run makes more connections than there are ports, each of which rests for a minute
-    for name, value in (("ip_local_port_range", "1024 65535"), ("tcp_tw_reuse", "1")):
+    for name, value in (("ip_local_port_range", "1024 65535"), ("tcp_tw_reuse", "1"),
+                        ("tcp_max_tw_buckets", "1024")):
         Path(f"/proc/sys/net/ipv4/{name}").write_text(value, encoding="ascii")
     os.chdir(workspace)
     inside = shutil.copy(load, os.path.join(workspace, "load"))
@@ -150,7 +151,7 @@ def main():
         "direct-body": [load, "body", "1", "1", "-", *tail],
     }
     if squid:
-        ways["squid-connect"] = [load, "connect", str(CLIENTS), str(seconds), via, *tail]
+        ways["squid-connect"] = ["env", "LOAD_ONE_ADDRESS=1", load, "connect", str(CLIENTS), str(seconds), via, *tail]
         ways["squid-body"] = [load, "body", "1", "1", via, *tail]
     found = {name: [] for name in ways}
     starts = {"plain": [], "captured": []}
