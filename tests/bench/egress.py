@@ -151,7 +151,8 @@ def main():
         "direct-body": [load, "body", "1", "1", "-", *tail],
     }
     if squid:
-        ways["squid-connect"] = ["env", "LOAD_ONE_ADDRESS=1", load, "connect", str(CLIENTS), str(seconds), via, *tail]
+        ways["squid-connect"] = ["env", "LOAD_ONE_ADDRESS=1", load, "connect", str(CLIENTS),
+                                 str(seconds), via, *tail]
         ways["squid-body"] = [load, "body", "1", "1", via, *tail]
     found = {name: [] for name in ways}
     starts = {"plain": [], "captured": []}

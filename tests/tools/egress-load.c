@@ -181,8 +181,9 @@ static int open_target(void)
 {
 	const struct sockaddr_in *to = has_via ? &via : &target;
 	/*
-	 * Each from an address of its own: ports rest for a minute, and the search for one that does
-	 * not is the kernel's, and long. Squid, which looks for its own, is better off with one.
+	 * Each from an address of its own: ports rest for a minute, and the search for one that
+	 * does not is the kernel's, and long. Squid, which looks for its own, is better off with
+	 * one.
 	 */
 	struct sockaddr_in from = { .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK + client_number) };
