@@ -280,7 +280,8 @@ PARTLY = {
             "the host has none; git sees nothing of them, and they do not come",
     "HF02": "what a host's process listens on inside of the workspace can be reached unless it is "
             "hidden",
-    "HF09": "differences by content come with the workspace's diff",
+    "HF09": "here the clock alone; a change that keeps size and time is seen by its ctime "
+            "(tests/run/test_changes.py)",
     "HM05": "the diagnosis is tried with the kernel's answers alone (tests/unit/"
             "test_diagnosis.c): no kernel with AppArmor is there to load the profile into",
 }

@@ -47,6 +47,10 @@ static struct ran run_with(const char *script, uint64_t limit_bytes, uint64_t li
 	struct ran ran = { 0 };
 	ssize_t length;
 
+#ifdef __SANITIZE_ADDRESS__
+	/* the shadow of all memory is data as well, and nothing starts below the limit of it */
+	skip();
+#endif
 	ran.result = host_program_run(&program, &ran.has_said);
 	ran.took_ns = clock_monotonic_ns() - began_ns;
 	ran.bytes = lseek(out, 0, SEEK_END);
