@@ -221,7 +221,7 @@ static int show_path(struct maker *maker, const struct request_path *given)
 	bool led_out;
 	int result = resolve_given(maker, given->path, &real, &led_out);
 
-	if (result < 0)
+	if (result < 0 || !real)
 		return error_context(error, "%s %.200s", given->flag, given->path);
 	danger = danger_of_path(real, given->class, home, maker->effective->state.path);
 	if (danger)
