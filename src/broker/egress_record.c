@@ -337,6 +337,8 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	*ret_why = "it told of the end of a connection that had not begun";
 	if (flow.phase == EGRESS_CLOSED && !egress->open)
 		return -EBADMSG;
+	/* whoever of its actions it was, and by whatever rule */
+	task->has_received |= flow.phase == EGRESS_OPENED;
 	egress->open += flow.phase == EGRESS_OPENED;
 	egress->open -= flow.phase == EGRESS_CLOSED;
 	rule = rule_of(task, flow.rule, &host, flow.port);

@@ -5,11 +5,11 @@
 #include "broker/approval.h"
 #include "broker/decide.h"
 #include "broker/effective.h"
-#include "trace/network.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 uint32_t isolation_look(const struct effective *effective)
 {
@@ -20,17 +20,10 @@ uint32_t isolation_look(const struct effective *effective)
 
 	/* of a group it is not told who is in it: the caller's own has no other */
 	if (stat(effective->policy.workspace, &status) < 0 || status.st_mode & S_IWOTH ||
-	    (status.st_mode & S_IWGRP && status.st_gid != effective->host.gid))
+	    (status.st_mode & S_IWGRP && status.st_gid != effective->host.gid) ||
+	    getxattr(effective->policy.workspace, "system.posix_acl_access", NULL, 0) > 0)
 		facts |= TIER_HAS(SHARED);
 	return facts;
-}
-
-uint32_t isolation_received(const struct network_list *network)
-{
-	for (size_t i = 0; network && i < network->count; i++)
-		if (strcmp(network->items[i].verdict, "allow") == 0)
-			return TIER_HAS(RECEIVED);
-	return 0;
 }
 
 static void note_answer(const struct approval_request *request, enum approval_answer answer,

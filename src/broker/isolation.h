@@ -19,9 +19,6 @@ struct network_list;
 /* What the host tells of the workspace: who may write there, and what the project proposes. */
 uint32_t isolation_look(const struct effective *effective);
 
-/* What an action's connections add: something came in. network may be NULL. */
-uint32_t isolation_received(const struct network_list *network);
-
 /* The tier of a decision (broker/decide.h): where none would be had, what was allowed is not. */
 void isolation_decide(const struct effective *effective, struct decision *decision);
 

@@ -719,6 +719,25 @@ static void note_landed(struct job *job)
 	}
 }
 
+/* It stays in the task's directory, for the next start to make a stage of; no success meanwhile. */
+static void lose_stage(struct job *job, const struct error *error)
+{
+	const struct effective *effective = job->task->options.effective;
+	struct result *result = job->options.result;
+
+	result->changes_cut = "what was staged could not be read";
+	if (!staging_is_on(effective) || result->end != RESULT_EXITED || result->code != 0)
+		return;
+	result->end = RESULT_FAILED;
+	result->cause = CAUSE_BAWN;
+	if (job->options.arena)
+		result->message = arena_format(job->options.arena,
+					       "what was staged could not be read: %s; it lies in "
+					       "%s/tasks/%s",
+					       error->message, effective->state.path,
+					       effective->task);
+}
+
 /* Where nothing of the task runs any more, or is stopped, it is listed. */
 static void note_staged(struct job *job)
 {
@@ -734,7 +753,7 @@ static void note_staged(struct job *job)
 	if (task->box.task_fd < 0)
 		return;
 	if (staging_settle(effective, task->box.task_fd, &error) < 0) {
-		result->changes_cut = "what was staged could not be read";
+		lose_stage(job, &error);
 		return;
 	}
 	result->has_dropped = staging_has_ephemeral(effective, task->box.task_fd);
@@ -744,7 +763,7 @@ static void note_staged(struct job *job)
 		return;
 	if (staging_list(effective, task->box.task_fd, job->staged_ns, job->options.arena, &list,
 			 &error) < 0) {
-		result->changes_cut = "what was staged could not be read";
+		lose_stage(job, &error);
 		return;
 	}
 	for (size_t i = 0; i < list.count; i++)
@@ -801,6 +820,7 @@ static void note_artifacts(struct job *job)
 {
 	const struct effective *effective = job->task->options.effective;
 	struct result *result = job->options.result;
+	bool is_whole = job->task->is_copied || effective->policy.flags & POLICY_EMPTY;
 	int CLEANUP_FD upper = -1;
 
 	if (!job->options.artifacts || !job->options.arena)
@@ -811,8 +831,14 @@ static void note_artifacts(struct job *job)
 		result->artifacts.directory = job->options.artifacts->directory;
 		return;
 	}
-	if (collect_run(job->options.artifacts, &effective->policy, upper, job->options.arena,
-			&result->artifacts, job->options.error) == 0)
+	if (job->task->is_copied) {
+		fd_close(&upper);
+		upper = fd_open_beneath(job->task->box.task_fd,
+					PLAN_STAGE_LAYERS "/" PLAN_STAGE_COPY,
+					O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	}
+	if (collect_run(job->options.artifacts, &effective->policy, upper, is_whole,
+			job->options.arena, &result->artifacts, job->options.error) == 0)
 		return;
 	result->message = job->options.error->message;
 	if (result->end == RESULT_EXITED && result->code == 0) {

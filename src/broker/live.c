@@ -206,9 +206,13 @@ static int plan_artifacts(struct live *live, struct live_job *mine, struct error
 	if (!request->artifact_count)
 		return 0;
 	*collect = (struct collect){ .patterns = request->artifacts,
-				     .pattern_count = request->artifact_count,
-				     .directory = request->artifact_path };
-	if (!collect->directory[0])
+				     .pattern_count = request->artifact_count };
+	/* resolved here: another client may have left a link in it */
+	if (request->artifact_path[0] &&
+	    collect_directory(request->artifact_path, &mine->exec.arena, &collect->directory,
+			      error) < 0)
+		return -EINVAL;
+	if (!collect->directory)
 		collect->directory = arena_format(&mine->exec.arena, "%s/artifacts/%s/%s",
 						  effective->state.path, effective->task,
 						  mine->action.id);
@@ -307,7 +311,6 @@ static void finish(struct live *live, struct live_job *mine)
 	enforce_look_back(&live->enforce);
 	task_remove(&live->task, &mine->job);
 	conclude(live, mine);
-	live->facts |= isolation_received(mine->result.network);
 	/* most results are short; an arena is no place for one that grows long */
 	if (!mine->changes.count && !mine->denials.count)
 		json.arena = &arena;
@@ -398,7 +401,8 @@ static int on_exec(struct operate *operate, struct control_peer *peer, struct co
 	gate = (struct gate){ .effective = live->options->effective,
 			      .parser = &live->parser,
 			      .arena = &mine->exec.arena,
-			      .facts = live->facts };
+			      .facts = live->facts |
+				       (live->task.has_received ? TIER_HAS(RECEIVED) : 0u) };
 	refused = gate_pass(&gate, &mine->action, &verdicts, &mine->denials, &mine->error) < 0;
 	mine->stops = verdicts.stops;
 	/* what did not run has brought nothing */

@@ -69,6 +69,7 @@ struct task {
 	bool names_failed; /* a name could not be covered again */
 	bool killed;	   /* the box, by us */
 	bool lost;	   /* the box, by another */
+	bool has_received; /* something in it has connected, whoever of its actions that was */
 	bool ending;	   /* no more jobs are taken */
 };
 

@@ -6,7 +6,10 @@
 #include "base/path.h"
 #include "policy/classify.h"
 #include "policy/policy.h"
+#include "policy/secret.h"
+#include "policy/sensitive.h"
 
+#include <limits.h>
 #include <string.h>
 
 static const struct {
@@ -127,6 +130,24 @@ struct tier_choice tier_choose(const struct tier_policy *policy, uint32_t facts)
 	return choice;
 }
 
+/* What an option or a policy shows by its path, wherever it lies. */
+static bool shows_secrets(const struct policy *policy, const struct view_path *row)
+{
+	const char *slash = row->source ? strrchr(row->source, '/') : NULL, *parent = slash;
+	char folder[NAME_MAX + 1] = "";
+
+	if (!slash || !policy->rules[row->rule].file ||
+	    (row->class != PATH_READ && row->class != PATH_WRITE))
+		return false;
+	while (parent > row->source && parent[-1] != '/')
+		parent--;
+	if ((size_t)(slash - parent) < sizeof(folder))
+		memcpy(folder, parent, (size_t)(slash - parent));
+	return sensitive_is_secret(row->target, policy->home, NULL) ||
+	       sensitive_holds_secrets(row->target, policy->home) ||
+	       secret_of_name(folder, slash + 1) != SECRET_NONE;
+}
+
 static uint32_t of_view(const struct policy *policy)
 {
 	uint32_t facts = 0;
@@ -134,6 +155,8 @@ static uint32_t of_view(const struct policy *policy)
 	for (size_t i = 0; i < policy->view.count; i++) {
 		const struct view_path *row = &policy->view.paths[i];
 
+		if (shows_secrets(policy, row))
+			facts |= TIER_HAS(SECRETS);
 		if (row->class == PATH_WRITE && !path_is_under(row->target, policy->workspace))
 			facts |= TIER_HAS(OUTSIDE);
 		if (row->class == PATH_DEVICE && policy->rules[row->rule].file)

@@ -407,19 +407,13 @@ static int look_at(struct gather *gather, struct walk *walk)
 	return copy_file(gather, walk->fd, name, path);
 }
 
-/* Of an empty workspace all of it is in the layer. */
-static int open_view(const struct gather *gather, int upper_fd)
-{
-	return gather->policy->flags & POLICY_EMPTY ?
-		       openat(upper_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) :
-		       open(gather->policy->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-static int walk_tree(struct gather *gather, int upper_fd)
+static int walk_tree(struct gather *gather, int whole_fd)
 {
 	struct walk CLEANUP_WALK walk;
 	enum walk_event event;
-	int fd = open_view(gather, upper_fd);
+	int fd = whole_fd >= 0 ?
+			 openat(whole_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) :
+			 open(gather->policy->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int result = 0;
 
 	if (fd < 0)
@@ -435,7 +429,8 @@ static int walk_tree(struct gather *gather, int upper_fd)
 }
 
 int collect_run(const struct collect *collect, const struct policy *policy, int upper_fd,
-		struct arena *arena, struct artifact_list *ret_list, struct error *error)
+		bool is_whole, struct arena *arena, struct artifact_list *ret_list,
+		struct error *error)
 {
 	struct gather gather = { .collect = collect,
 				 .policy = policy,
@@ -447,9 +442,9 @@ int collect_run(const struct collect *collect, const struct policy *policy, int 
 	int result;
 
 	*ret_list = (struct artifact_list){ .directory = collect->directory };
-	result = upper_fd < 0 || policy->flags & POLICY_EMPTY ? 0 : take_layer(&gather, upper_fd);
+	result = upper_fd < 0 || is_whole ? 0 : take_layer(&gather, upper_fd);
 	if (result == 0)
-		result = walk_tree(&gather, upper_fd);
+		result = walk_tree(&gather, is_whole ? upper_fd : -1);
 	for (size_t i = 0; i < collect->pattern_count && result == 0; i++)
 		if (!gather.matched[i])
 			(void)add(&gather, collect->patterns[i], "nothing matches");

@@ -14,6 +14,7 @@
 
 #include "trace/artifact.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,8 +50,10 @@ int collect_check(const struct collect *collect, const struct policy *policy, st
 
 /*
  * After it. upper_fd: the layer over the workspace that the task wrote to, whose view is taken; -1:
- * it wrote in place. The list is filled in any case; its memory is the arena's. Negative with the
- * error where a copy could not be written or the tree not be walked to its end.
+ * it wrote in place. is_whole: what lies there is all that it saw, nothing of the host's. The list
+ * is filled in any case; its memory is the arena's. Negative with the error where a copy could not
+ * be written or the tree not be walked to its end.
  */
 int collect_run(const struct collect *collect, const struct policy *policy, int upper_fd,
-		struct arena *arena, struct artifact_list *ret_list, struct error *error);
+		bool is_whole, struct arena *arena, struct artifact_list *ret_list,
+		struct error *error);

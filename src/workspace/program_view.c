@@ -199,7 +199,12 @@ static int add_directory(struct listing *listing, const char *real)
 	       (name = directory_next(&directory))) {
 		const char *path = arena_format(listing->arena, "%s/%s", real, name);
 
-		if (path)
+		if (path && is_denied(listing, path, path))
+			result = error_set(listing->error, EPERM,
+					   "exec.strict: %s, which exec.allow lists, holds %s, "
+					   "which is denied; list its files instead",
+					   real, name);
+		else if (path)
 			result = add_needs(listing, path);
 	}
 	return result;

@@ -178,7 +178,7 @@ static int copy_object(struct copying *copying, int target_fd, const struct stat
 	int result;
 
 	if (status->st_nlink > 1 && !S_ISDIR(status->st_mode))
-		other = stage_copy_links_find(&copying->links, status->st_ino);
+		other = stage_copy_links_find(&copying->links, status->st_dev, status->st_ino);
 	if (other)
 		return linkat(copying->mirror.root_fd, other, target_fd, copying->walk.name, 0) <
 				       0 ?
@@ -198,7 +198,7 @@ static int copy_object(struct copying *copying, int target_fd, const struct stat
 		return -EACCES;
 	}
 	if (result == 0 && status->st_nlink > 1)
-		result = stage_copy_links_add(&copying->links, status->st_ino,
+		result = stage_copy_links_add(&copying->links, status->st_dev, status->st_ino,
 					      mirror_path(&copying->mirror, copying->walk.name));
 	return result;
 }

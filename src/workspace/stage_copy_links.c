@@ -12,21 +12,25 @@
 
 _Static_assert(STAGE_COPY_LIMIT_LINKS * 3 / 2 <= PLACES, "places for links");
 
-static struct stage_copy_link *place_of(const struct stage_copy_links *links, uint64_t inode)
+static struct stage_copy_link *place_of(const struct stage_copy_links *links, uint64_t device,
+					uint64_t inode)
 {
 	size_t at = (size_t)((inode * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (PLACES - 1);
 
-	while (links->items[at].path && links->items[at].inode != inode)
+	while (links->items[at].path &&
+	       (links->items[at].inode != inode || links->items[at].device != device))
 		at = (at + 1) & (PLACES - 1);
 	return &links->items[at];
 }
 
-const char *stage_copy_links_find(const struct stage_copy_links *links, uint64_t inode)
+const char *stage_copy_links_find(const struct stage_copy_links *links, uint64_t device,
+				  uint64_t inode)
 {
-	return links->items ? place_of(links, inode)->path : NULL;
+	return links->items ? place_of(links, device, inode)->path : NULL;
 }
 
-int stage_copy_links_add(struct stage_copy_links *links, uint64_t inode, const char *path)
+int stage_copy_links_add(struct stage_copy_links *links, uint64_t device, uint64_t inode,
+			 const char *path)
 {
 	struct stage_copy_link *place;
 
@@ -39,10 +43,11 @@ int stage_copy_links_add(struct stage_copy_links *links, uint64_t inode, const c
 		links->items = calloc(PLACES, sizeof(*links->items));
 	if (!links->items)
 		return -ENOMEM;
-	place = place_of(links, inode);
+	place = place_of(links, device, inode);
 	place->path = strdup(path);
 	if (!place->path)
 		return -ENOMEM;
+	place->device = device;
 	place->inode = inode;
 	links->count++;
 	links->bytes += strlen(path);

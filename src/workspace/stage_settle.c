@@ -124,7 +124,9 @@ static int put_object(struct settling *settling, const struct stat *status, uint
 	/* it went meanwhile */
 	if (linkat(settling->walk.fd, name, fd, name, 0) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	return mark_origin(fd, name, entry, status->st_mode);
+	/* without the mark it is told as new where the host removed it since, and that is all */
+	(void)mark_origin(fd, name, entry, status->st_mode);
+	return 0;
 }
 
 static int put_whiteout(struct settling *settling, const char *name)

@@ -354,6 +354,13 @@ def test_deny_beats_allow(place, denied):
     assert os.path.basename(PYTHON) in ran.out
 
 
+def test_a_listed_directory_holds_nothing_that_is_denied(place):
+    text = f"exec: {{strict: true, allow: [{PYTHON}, {MODULES}, /usr/bin], deny: [cp]}}\n"
+    ran = place.run("--policy", policy_file(place, text), "--", PYTHON, "-c", "print('ran')")
+    assert ran.status == 125 and "/usr/bin" in ran.err and "holds cp" in ran.err, ran
+    assert not ran.out
+
+
 # --- what works
 
 

@@ -197,13 +197,15 @@ def test_facts_add_up(live, tmp_path):
     path = policy_file(live, "isolation: {on-change: raise}\nnetwork: {allow: ["
                         "{host: pub.example, ports: [80], protocol: http}]}\n")
     host = HostNet(tmp_path)
+    # it goes elsewhere by itself
+    prefix = [*host.prefix[:-1], f"--wdns={live.work}"]
     try:
-        started = live.verb("task", "start", "--policy", path, prefix=host.prefix)
+        started = live.verb("task", "start", "--policy", path, prefix=prefix)
         assert started.status == 0, started
         task = started.out.strip()
 
         def run(*argv):
-            return live.verb("task", "exec", task, "--", *argv, prefix=host.prefix)
+            return live.verb("task", "exec", task, "--", *argv, prefix=prefix)
 
         code = ["/usr/bin/python3", "-c", "print('ran')"]
         assert run(*code).out == "ran\n"
@@ -218,9 +220,44 @@ def test_facts_add_up(live, tmp_path):
         assert "(network, received, code)" in ran.err, ran
         # and no more than that is refused
         assert run("cat", "page").status == 0
-        assert live.verb("task", "end", task, prefix=host.prefix).status == 0
+        assert live.verb("task", "end", task, prefix=prefix).status == 0
     finally:
         host.close()
+
+
+@pytest.mark.skipif(not IS_ROOT or not is_possible(), reason="as above")
+def test_what_came_in_behind_an_action_counts(live, tmp_path):
+    """Its command has ended, or still runs: the bytes are in the task."""
+    path = policy_file(live, "isolation: {on-change: raise}\nnetwork: {allow: ["
+                        "{host: pub.example, ports: [80], protocol: http}]}\n")
+    host = HostNet(tmp_path)
+    # it goes elsewhere by itself
+    prefix = [*host.prefix[:-1], f"--wdns={live.work}"]
+    try:
+        task = live.verb("task", "start", "--policy", path, prefix=prefix).out.strip()
+
+        def run(*argv):
+            return live.verb("task", "exec", task, "--", *argv, prefix=prefix)
+
+        assert run("bash", "-c", "(sleep 0.3; curl -sS -o page http://pub.example/) "
+                                 ">/dev/null 2>&1 & echo begun").out == "begun\n"
+        assert eventually(lambda: run("test", "-s", "page").status == 0)
+        ran = run("/usr/bin/python3", "-c", "print('ran')")
+        assert ran.status == 126 and "(network, received, code)" in ran.err, ran
+        assert live.verb("task", "end", task, prefix=prefix).status == 0
+    finally:
+        host.close()
+
+
+def test_a_secret_that_is_shown_counts(place):
+    """Shown by its path as well as by --show-secrets."""
+    (place.work / ".env").write_text("TOKEN=x\n")
+    path = policy_file(place, "isolation: {on-change: raise}\nnetwork: {allow: [pub.example]}\n")
+    plain = place.run("--policy", path, "--", "python3", "-c", "print('ran')")
+    assert plain.out == "ran\n", plain
+    for option in (("--read", place.work / ".env"), ("--show-secrets",)):
+        ran = place.run("--policy", path, *option, "--", "python3", "-c", "print('ran')")
+        assert ran.status == 126 and "(network, secrets, code)" in ran.err, ran
 
 
 def test_replay_decides_by_facts(place):
