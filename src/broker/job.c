@@ -13,6 +13,7 @@
 #include "workspace/collect.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
