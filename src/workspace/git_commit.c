@@ -819,9 +819,10 @@ static int open_journal(struct git_run *run)
 	int result = recover(run);
 
 	if (result == 0)
-		run->journal_fd = openat(
-			run->commit->task_fd, JOURNAL,
-			O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		run->journal_fd = openat(run->commit->task_fd, JOURNAL,
+					 O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NONBLOCK |
+						 O_NOFOLLOW | O_CLOEXEC,
+					 0600);
 	if (result == 0 && run->journal_fd < 0)
 		result = -errno;
 	return result < 0 ? error_errno(run->error, result, JOURNAL) : 0;

@@ -319,7 +319,7 @@ int git_snapshot_save(const struct git_snapshot *snapshot, int task_fd, struct e
 		return error_errno(error, ENOMEM, FILE_NAME);
 	/* whole or not at all: an earlier one is still good */
 	fd = openat(task_fd, FILE_NAME ".new",
-		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
 	result = fd < 0 ? -errno : fd_write_all(fd, buffer.data, buffer.length);
 	if (result == 0 && renameat(task_fd, FILE_NAME ".new", task_fd, FILE_NAME) < 0)
 		result = -errno;

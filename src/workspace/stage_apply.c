@@ -33,8 +33,9 @@ const char *stage_outcome_name(enum stage_outcome outcome)
 int stage_asked_keep(int stage_fd, const struct stage_asked *asked)
 {
 	struct buffer CLEANUP_BUFFER buffer = { 0 };
-	int CLEANUP_FD fd = openat(stage_fd, ASKED,
-				   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int CLEANUP_FD fd =
+		openat(stage_fd, ASKED,
+		       O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -errno;

@@ -86,7 +86,8 @@ int stage_origin_note(int task_fd, int upper_fd, int workspace_fd)
 		result = -ENOMEM;
 	if (result == 0) {
 		fd = openat(task_fd, PLAN_STAGE_RENAMED,
-			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 		result = fd < 0 ? -errno : fd_write_all(fd, head.data, head.length);
 	}
 	if (result == 0 && notes.paths.length)

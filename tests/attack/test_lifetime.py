@@ -416,7 +416,7 @@ def test_HG08_clients_that_stall(lab, task):
     """A client that does not read, and many that say nothing, hold up nobody else."""
     stalled = lab.spawn("task", "exec", task, "--", "sh", "-c", "yes | head -c 50M")
     assert eventually(lambda: lab.one()["actions"])
-    silent = []
+    silent, here = [], os.getcwd()
     import socket  # pylint: disable=import-outside-toplevel
     for _ in range(200):
         # pylint: disable-next=no-member
@@ -428,7 +428,7 @@ def test_HG08_clients_that_stall(lab, task):
         except OSError:
             pass
         finally:
-            os.chdir(lab.work)
+            os.chdir(here)
         silent.append(client)
     for number, client in enumerate(silent[::3]):
         try:
