@@ -80,7 +80,7 @@ def test_each_kind(place):
 def test_a_removal_alone_is_told_by_its_name(place, gone):
     for name in "ebdac":  # whatever order the directory has them in
         place.write(f"src/{name}", name)
-    told = place.told(f"rm src/{gone}; sleep 0.05")
+    told = place.told(f"sleep 0.3; rm src/{gone}; sleep 0.05")
     assert {path: change["kind"] for path, change in told.items()} == {f"src/{gone}": "removed"}
     assert told[f"src/{gone}"]["before"]["sha256"] == digest(gone)
 
