@@ -29,6 +29,14 @@ struct ran {
 	uint64_t took_ns;
 };
 
+/* The shadow of all memory is data as well, and nothing starts below the limit of it. */
+static void skip_where_memory_is_shadowed(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	skip();
+#endif
+}
+
 static struct ran run_with(const char *script, uint64_t limit_bytes, uint64_t limit_ns,
 			   const int *fds, size_t fd_count)
 {
@@ -47,10 +55,7 @@ static struct ran run_with(const char *script, uint64_t limit_bytes, uint64_t li
 	struct ran ran = { 0 };
 	ssize_t length;
 
-#ifdef __SANITIZE_ADDRESS__
-	/* the shadow of all memory is data as well, and nothing starts below the limit of it */
-	skip();
-#endif
+	skip_where_memory_is_shadowed();
 	ran.result = host_program_run(&program, &ran.has_said);
 	ran.took_ns = clock_monotonic_ns() - began_ns;
 	ran.bytes = lseek(out, 0, SEEK_END);
@@ -109,6 +114,7 @@ static void test_memory_is_limited_from_the_start(void **state)
 	struct rlimit before, after;
 
 	(void)state;
+	skip_where_memory_is_shadowed();
 	assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
 	for (int i = 0; i < 100; i++) {
 		int CLEANUP_FD out = memfd_create("out", MFD_CLOEXEC);
