@@ -504,7 +504,7 @@ static int move_in(struct git_run *run, struct git_area *area, const char *aside
 static int apply_new(struct git_run *run, struct git_area *area)
 {
 	const char *fault = git_run_area_fault(run, area);
-	const char *aside;
+	const char *aside = NULL;
 	int result;
 
 	if (fault)
@@ -518,7 +518,7 @@ static int apply_new(struct git_run *run, struct git_area *area)
 		result = apply_area(run, area);
 	if (result == 0)
 		result = move_in(run, area, aside);
-	if (result < 0)
+	if (result < 0 && aside)
 		directory_remove_tree(run->cover->fd, aside);
 	if (result == -EEXIST || result == -ENOTEMPTY)
 		return git_run_hold_value(run, area,
@@ -854,15 +854,16 @@ static int tell(const struct git_commit *commit, const struct git_commit_result 
 		struct arena *arena, struct git_commit_result *ret_result)
 {
 	struct git_commit_result result = *from;
-	size_t limit = from->count < TOLD_LIMIT ? from->count : TOLD_LIMIT, bytes = 0;
+	const size_t count = from->count, limit = count < TOLD_LIMIT ? count : TOLD_LIMIT;
+	size_t bytes = 0;
 
 	result.count = 0;
 	result.outcomes = arena_array(arena, limit + 1, sizeof(*result.outcomes));
 	result.deferred = arena_array(arena, commit->count + 1, sizeof(*result.deferred));
-	for (size_t i = 0; result.outcomes && i < 2 * from->count; i++) {
-		struct git_outcome outcome = from->outcomes[i % from->count];
+	for (size_t i = 0; result.outcomes && count && i < 2 * count; i++) {
+		struct git_outcome outcome = from->outcomes[i % count];
 
-		if ((outcome.kind == GIT_OUTCOME_APPLIED) != (i >= from->count))
+		if ((outcome.kind == GIT_OUTCOME_APPLIED) != (i >= count))
 			continue;
 		bytes += strlen(outcome.path) + (outcome.key ? strlen(outcome.key) : 0);
 		if (result.count == limit || bytes > TOLD_LIMIT_BYTES)
