@@ -767,6 +767,8 @@ static void note_staged(struct job *job)
 		lose_stage(job, &error);
 		return;
 	}
+	if (list.cut)
+		result->changes_cut = list.cut;
 	for (size_t i = 0; i < list.count; i++)
 		note_change(job, &list.changes[i]);
 	result->unlisted_changes += list.unlisted;

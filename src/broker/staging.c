@@ -408,20 +408,26 @@ int staging_list(const struct effective *effective, int task_fd, int64_t since_n
 		 struct arena *arena, struct staging_list *ret_list, struct error *error)
 {
 	int CLEANUP_FD upper = staging_open(effective, task_fd);
-	int CLEANUP_FD lower = open_lower(effective, task_fd);
+	int CLEANUP_FD lower = -EBADF;
 	struct listing listing = { .workspace = effective->policy.workspace,
 				   .arena = arena,
 				   .upper_fd = upper,
 				   .since_ns = since_ns,
 				   .state = staging_is_on(effective) ? CHANGE_STAGED :
 								       CHANGE_DROPPED };
-	struct stage stage = {
-		.upper_fd = upper, .lower_fd = lower, .take = take, .context = &listing
-	};
+	struct stage stage = { .upper_fd = upper, .take = take, .context = &listing };
 	int result;
 
-	if (upper < 0 || lower < 0)
-		return error_errno(error, upper < 0 ? errno : -lower, "reading the stage");
+	*ret_list = (struct staging_list){ 0 };
+	if (upper < 0)
+		return error_errno(error, errno, "reading the stage");
+	stage.lower_fd = lower = open_lower(effective, task_fd);
+	if (lower == -ENOENT || lower == -ENOTDIR) {
+		ret_list->cut = "the workspace is not where it was";
+		return 0;
+	}
+	if (lower < 0)
+		return error_errno(error, -lower, "opening the workspace");
 	listing.changes = arena_array(arena, CHANGE_LIMIT, sizeof(*listing.changes));
 	if (!listing.changes)
 		return error_errno(error, ENOMEM, "reading the stage");

@@ -64,6 +64,7 @@ struct staging_list {
 	struct change *changes; /* the arena's; at most CHANGE_LIMIT */
 	size_t count;
 	uint64_t unlisted; /* more of them */
+	const char *cut;   /* static: why none is listed, though all is kept; NULL: they are */
 };
 
 /*
