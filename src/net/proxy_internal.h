@@ -224,14 +224,33 @@ static inline struct http_state *http_of(const struct proxy *proxy,
 	return &proxy->http[connection - proxy->connections];
 }
 
-/* --- proxy.c: the table, the loop */
+/* --- proxy.c: the loop */
+
+#define MILLISECOND_NS UINT64_C(1000000)
+#define SECOND_NS (1000 * MILLISECOND_NS)
+
+/* epoll's data of what is no connection; an id shifted by one is above all of them. */
+enum watched { WATCH_CHANNEL = 1, WATCH_PEER, WATCH_UDP, WATCH_LISTENER };
+
+/* Watches what is no connection, made non-blocking; events: epoll's; negative errno. */
+int proxy_watch(struct proxy *proxy, int fd, uint32_t events, uint64_t data);
+/* Small writes do not wait; of a door's unix socket they never do. */
+void proxy_send_at_once(int fd);
+/* The supervisor takes nothing now: nothing new is accepted until it has taken what waits. */
+void proxy_hold(struct proxy *proxy);
+
+/* --- proxy_table.c: the table of connections */
 
 /* The number of a connection in the table is the end of its id, and of its dial's. */
 #define CONNECTION_BITS 12u
 _Static_assert(1u << CONNECTION_BITS == EGRESS_LIMIT_CONNECTIONS, "ids have room for all");
 
-/* (Re)starts its deadline; DEADLINE_NONE: it has none. */
-void connection_wait(struct proxy *proxy, struct connection *connection, enum deadline deadline);
+/* NULL: the table is full. */
+struct connection *connection_new(struct proxy *proxy);
+/* NULL: it has ended. */
+struct connection *connection_of_id(struct proxy *proxy, uint32_t id);
+/* Calls the function of its state until that has to wait; it may have ended then. */
+void connection_step(struct proxy *proxy, struct connection *connection);
 void connection_close(struct proxy *proxy, struct connection *connection);
 /* Closed so that the client sees a reset. */
 void connection_reset(struct proxy *proxy, struct connection *connection);
@@ -241,12 +260,52 @@ void connection_ready(struct proxy *proxy, struct connection *connection);
 bool connection_hold(struct proxy *proxy, struct connection *connection);
 /* It waits until memory is given back: STEP_WAIT. */
 enum step connection_starve(struct proxy *proxy, struct connection *connection);
+/* Nobody waits for the dialer's answer any more. */
+void connection_forget_dial(struct connection *connection);
 /* Forgets the upstream, and what was on its way there or from there. */
 void connection_drop_upstream(struct proxy *proxy, struct connection *connection);
-/* The supervisor takes nothing now: nothing new is accepted until it has taken what waits. */
-void proxy_hold(struct proxy *proxy);
 /* Watches an end of the connection; negative errno. */
 int connection_watch(struct proxy *proxy, struct connection *connection, struct end *end);
+
+/* --- proxy_deadline.c: time */
+
+/* (Re)starts its deadline; DEADLINE_NONE: it has none. */
+void connection_wait(struct proxy *proxy, struct connection *connection, enum deadline deadline);
+/* It has no deadline any more. */
+void deadline_unlink(struct proxy *proxy, struct connection *connection);
+/* What was asked of the supervisor is not answered, or not in time. */
+void connection_give_up(struct connection *connection);
+/* All whose deadline is over. */
+void deadline_expire_all(struct proxy *proxy);
+/* The oldest of too many unfinished heads (PROXY_LIMIT_HEADS). */
+void deadline_trim_heads(struct proxy *proxy);
+/* How long the loop may wait for events, for epoll_wait(2). */
+int deadline_timeout_ms(const struct proxy *proxy);
+
+/* --- proxy_accept.c: the listeners of the box */
+
+/* Takes the descriptor in any case; negative errno: it is not watched. */
+int listener_add(struct proxy *proxy, int fd);
+/* As many connections as have a turn. */
+void listener_accept(struct proxy *proxy, int listen_fd);
+/* Whether anything new is listened to, at the listeners and of names. */
+void listener_switch(struct proxy *proxy, bool is_on);
+
+/* --- proxy_message.c: what the other processes say */
+
+/* From ROLE_CHANNEL or EGRESS_FD_PEER: 0, -EPIPE when the peer has gone, else what it did wrong. */
+int proxy_take_messages(struct proxy *proxy, int fd);
+
+/* --- proxy_ending.c: the end of the task */
+
+/* The supervisor says nothing more, and listens until we end. */
+void ending_begin(struct proxy *proxy);
+/* After a turn with so many events: whether all has gone that will. */
+bool ending_is_over(struct proxy *proxy, int events);
+/* The next look, for epoll_wait(2). */
+int ending_ms(const struct proxy *proxy);
+/* What is to say is said, however long the supervisor takes to hear it; negative errno. */
+int ending_say_last(struct proxy *proxy);
 
 /* --- proxy_open.c: from the first byte to a verdict */
 

@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define SECOND_NS UINT64_C(1000000000)
-
 /* A method and its blank: what the first bytes of a request are told by. */
 #define METHOD_BYTES (HTTP_LIMIT_METHOD_BYTES + 1)
 

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define SECOND_NS UINT64_C(1000000000)
-
 /* From so many on the pages that they waited in are given back. */
 #define WARM_UNTOLD 64u
 
