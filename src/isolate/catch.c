@@ -3,7 +3,7 @@
  * network namespace, whose owner is the outer user namespace: nothing that runs in the box later
  * has a right over it. The sockets go to the supervisor, and nothing of them stays in the box.
  */
-#include "isolate/internal.h"
+#include "isolate/build_internal.h"
 
 #include "base/fd.h"
 #include "ipc/message.h"

@@ -1,6 +1,6 @@
 /*
- * What the parts of src/isolate share: host.c (supervisor's operations), build.c (builder's),
- * enter.c (action's) and box.c, which runs them. Not for others.
+ * What the parts of src/isolate share: host.c (supervisor's operations), build.c (builder's, with
+ * build_internal.h), enter.c (action's) and box.c, which runs them. Not for others.
  */
 #pragma once
 
@@ -72,10 +72,6 @@ int build_run(void *argument) __attribute__((noreturn));
  * the workspace does without. Then its code becomes BOX_NO_LAYER. Returns the code.
  */
 int layer_refused(const struct policy *policy, const struct plan_op *op, struct error *error);
-
-/* Operations of the builder in files of their own (catch.c). */
-int catch_routes(struct build *build, const struct plan_op *op, struct error *error);
-int catch_connections(struct build *build, const struct plan_op *op, struct error *error);
 
 /* What an action's first process is given. */
 struct enter_task {
