@@ -1,4 +1,4 @@
-/* What the parts of the commit engine share. */
+/* What the parts of the commit engine, git_commit*.c, share. */
 #pragma once
 
 #include "base/arena.h"
@@ -88,6 +88,8 @@ int git_run_failed(struct git_run *run, struct git_area *area, struct git_piece 
 /* What a failure means for one item, in words; NULL: it is the system's. */
 const char *git_run_reason(int code);
 
+/* An outcome of the cover at hand; its texts have to live as long as the run. */
+int git_run_add_outcome(struct git_run *run, struct git_outcome outcome);
 int git_run_applied(struct git_run *run, const struct git_area *area, const char *path,
 		    enum change_kind kind);
 
@@ -96,6 +98,12 @@ int git_run_put(struct git_run *run, struct git_area *area, struct git_piece *it
 		struct git_text text);
 /* Removes the host's file, if it is the one of the start. */
 int git_run_remove(struct git_run *run, struct git_area *area, struct git_piece *item);
+
+/* Of the cover at hand: its areas, each with what was changed in it. */
+int git_run_place(struct git_run *run);
+
+/* Applies or holds all of an area. */
+int git_run_apply(struct git_run *run, struct git_area *area);
 
 /* Makes an empty directory in the covered directory, out of git's sight. */
 int git_run_aside(struct git_run *run, const char *what, const char **ret_name);
