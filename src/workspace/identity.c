@@ -40,21 +40,11 @@ static void name_answer(const struct source sources[static NAMES],
 
 	sha256_begin(&hash);
 	for (size_t i = 0; i < NAMES; i++) {
-		const struct stat *status = &sources[i].status;
-		const uint64_t facts[] = {
-			FILTER_VERSION,
-			sources[i].exists,
-			status->st_dev,
-			status->st_ino,
-			(uint64_t)status->st_size,
-			(uint64_t)status->st_ctim.tv_sec,
-			(uint64_t)status->st_ctim.tv_nsec,
-			(uint64_t)status->st_mtim.tv_sec,
-			(uint64_t)status->st_mtim.tv_nsec,
-		};
+		const uint64_t facts[] = { FILTER_VERSION, sources[i].exists };
 
 		sha256_update(&hash, sources[i].path, strlen(sources[i].path) + 1);
 		sha256_update(&hash, facts, sizeof(facts));
+		kept_hash_file(&hash, &sources[i].status);
 	}
 	sha256_end(&hash, digest);
 	sha256_hex(digest, name);

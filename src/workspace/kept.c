@@ -12,6 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+void kept_hash_file(struct sha256 *hash, const struct stat *status)
+{
+	const uint64_t facts[] = {
+		status->st_dev,
+		status->st_ino,
+		(uint64_t)status->st_size,
+		(uint64_t)status->st_ctim.tv_sec,
+		(uint64_t)status->st_ctim.tv_nsec,
+		(uint64_t)status->st_mtim.tv_sec,
+		(uint64_t)status->st_mtim.tv_nsec,
+	};
+
+	sha256_update(hash, facts, sizeof(facts));
+}
+
 int kept_open(int state_fd, const char *folder)
 {
 	int made = mkdirat(state_fd, folder, 0700) < 0 ? -errno : 0, fd;

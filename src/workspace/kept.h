@@ -9,6 +9,14 @@
 #include <stddef.h>
 
 struct arena;
+struct sha256;
+struct stat;
+
+/*
+ * For a name: what changes when a file is changed in place or replaced, so that an answer is of the
+ * file as it was.
+ */
+void kept_hash_file(struct sha256 *hash, const struct stat *status);
 
 /* Opens (and makes) the folder of answers: a descriptor, or a negative errno. */
 int kept_open(int state_fd, const char *folder);

@@ -124,22 +124,14 @@ static bool is_settled(int fd, const struct stat *status)
 static void name_state(const struct stat *status, const char *home,
 		       char name[static SHA256_HEX_BYTES])
 {
-	const uint64_t state[] = {
-		DOCUMENT_PACK_VERSION,
-		status->st_dev,
-		status->st_ino,
-		(uint64_t)status->st_size,
-		(uint64_t)status->st_ctim.tv_sec,
-		(uint64_t)status->st_ctim.tv_nsec,
-		(uint64_t)status->st_mtim.tv_sec,
-		(uint64_t)status->st_mtim.tv_nsec,
-	};
+	static const uint64_t version = DOCUMENT_PACK_VERSION;
 	unsigned char digest[SHA256_BYTES];
 	struct sha256 hash;
 
 	sha256_begin(&hash);
 	sha256_update(&hash, "state", sizeof("state"));
-	sha256_update(&hash, state, sizeof(state));
+	sha256_update(&hash, &version, sizeof(version));
+	kept_hash_file(&hash, status);
 	sha256_update(&hash, home ? home : "", home ? strlen(home) + 1 : 1);
 	sha256_end(&hash, digest);
 	sha256_hex(digest, name);
