@@ -226,6 +226,10 @@ static int apply(struct binder *binder, const struct document_statement *stateme
 	case DOCUMENT_EXEC_STRICT:
 		binder->request->flags |= statement->value ? POLICY_EXEC_STRICT : 0;
 		return 0;
+	case DOCUMENT_NET_CAPTURE:
+		binder->request->flags |= strcmp(statement->text, "all") == 0 ? POLICY_CAPTURE_ALL :
+										0;
+		return 0;
 	case DOCUMENT_USERNS:
 		return set_flag(binder, statement, POLICY_NESTED_USERNS, "--nested-userns");
 	case DOCUMENT_PTRACE:

@@ -85,10 +85,19 @@ static void rulings_json(const struct policy *policy, struct json *json)
 	json_array_end(json);
 }
 
-/* What is denied by name is not betrayed. */
-static void tell_network(const struct egress_policy *egress, struct buffer *text)
+/* The least that the task has started with. */
+static const char *capture_word(const struct policy *policy)
 {
-	buffer_text(text, "What may be connected to:\n");
+	return policy->flags & POLICY_CAPTURE_ALL ? "all" : "ports";
+}
+
+/* What is denied by name is not betrayed. */
+static void tell_network(const struct policy *policy, struct buffer *text)
+{
+	const struct egress_policy *egress = &policy->egress;
+
+	buffer_format(text, "What may be connected to (network.capture: %s):\n",
+		      capture_word(policy));
 	for (size_t i = 0; i < egress->rule_count; i++) {
 		if (egress->rules[i].verdict < EGRESS_ASK)
 			continue;
@@ -135,7 +144,7 @@ const char *summary_text(const struct effective *effective, struct arena *arena)
 			"Programs: only those of the list below (program) can be executed, or "
 			"loaded as code. What you make or download cannot, wherever it lies.\n\n");
 	if (policy->egress.mode == EGRESS_POLICY)
-		tell_network(&policy->egress, &text);
+		tell_network(policy, &text);
 	if (ruling_decides(policy))
 		tell_rulings(policy, &text);
 	for (size_t i = 0; i < policy->view.count; i++) {
@@ -164,6 +173,7 @@ const char *summary_json(const struct effective *effective, struct arena *arena)
 	json_string(&json, "workspace", policy->workspace);
 	json_string(&json, "home", policy->home);
 	json_string(&json, "network", policy->egress.mode == EGRESS_NONE ? "loopback" : "policy");
+	json_string(&json, "network_capture", capture_word(policy));
 	egress_rules_json(&policy->egress, EGRESS_ASK, &json);
 	json_bool(&json, "nested_userns", policy->flags & POLICY_NESTED_USERNS);
 	json_bool(&json, "ptrace", policy->flags & POLICY_ALLOW_PTRACE);

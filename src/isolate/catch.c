@@ -90,7 +90,6 @@ int catch_connections(struct build *build, const struct plan_op *op, struct erro
 	int CLEANUP_FD diag = netlink_open(NETLINK_SOCK_DIAG);
 	int result = capture_datagrams(&udp), rules;
 
-	(void)op;
 	if (result < 0)
 		return error_errno(error, result, "listening for names that are asked for");
 	if (diag < 0)
@@ -98,6 +97,12 @@ int catch_connections(struct build *build, const struct plan_op *op, struct erro
 	rules = capture_rules();
 	if (rules < 0 && rules != -EOPNOTSUPP)
 		return error_errno(error, rules, "setting the rules that capture connections");
+	if (rules < 0 && !(op->flags & PLAN_OPTIONAL))
+		return error_set(
+			error, EOPNOTSUPP,
+			"network.capture is all, and this kernel has no nft with tproxy, "
+			"without which ports that no rule names are not captured; load the "
+			"kernel's nft_tproxy, or let the policy say network.capture: ports");
 	if (rules == 0)
 		result = capture_listener(&tcp);
 	if (result == 0)

@@ -227,6 +227,14 @@ static void emit_identity(struct builder *builder, enum plan_kind kind)
 	op->flags = builder->policy->gid;
 }
 
+static void emit_capture(struct builder *builder)
+{
+	struct plan_op *op = builder_emit(builder, PLAN_CAPTURE, LAYER_NETWORK);
+
+	op->number = PLACE_LISTENER_PORT;
+	op->flags = builder->policy->flags & POLICY_CAPTURE_ALL ? 0 : PLAN_OPTIONAL;
+}
+
 static void emit_box(struct builder *builder)
 {
 	const struct policy *policy = builder->policy;
@@ -239,7 +247,7 @@ static void emit_box(struct builder *builder)
 		builder_emit(builder, PLAN_LISTENER, LAYER_NETWORK)->number = i;
 	if (policy->egress.mode == EGRESS_POLICY) {
 		builder_emit(builder, PLAN_ROUTES, LAYER_NETWORK);
-		builder_emit(builder, PLAN_CAPTURE, LAYER_NETWORK)->number = PLACE_LISTENER_PORT;
+		emit_capture(builder);
 	}
 	emit_view(builder);
 	emit_counts(builder);

@@ -459,6 +459,12 @@ static void explain_egress(struct maker *maker)
 	say(maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_EGRESS_SPECIAL,
 	    "not the host, private networks, metadata services and other special addresses, unless "
 	    "a rule names them; whatever a name resolves to");
+	say(maker, EXPLAIN_CONNECT, ENFORCEMENT_EXACT, LAYER_NETWORK, RULE_EGRESS_DEFAULT,
+	    maker->policy->flags & POLICY_CAPTURE_ALL ?
+		    "network.capture is all: no start on a kernel that cannot capture every port" :
+		    "on a kernel without nft's tproxy the ports that rules name are captured; "
+		    "connections to others are refused by the kernel, unrecorded "
+		    "(network.capture: all refuses to start instead)");
 	for (size_t i = 0; i < egress->rule_count; i++) {
 		struct explain_answer *line = explainer_answer(maker, EXPLAIN_CONNECT,
 							       ENFORCEMENT_EXACT, LAYER_NETWORK,

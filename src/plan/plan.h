@@ -44,7 +44,8 @@ enum plan_flag {
 	PLAN_DEVICE = 1u << 2,	  /* device nodes work (all other mounts are nodev) */
 	PLAN_IDMAP = 1u << 3,	  /* the caller's files appear as the task's (host root only) */
 	PLAN_OPTIONAL = 1u << 4,  /* a missing target is no error; overlay: nor is it one without
-				   * what lies below, the upper layer alone */
+				   * what lies below, the upper layer alone; capture: without
+				   * rules of the kernel's, listeners on ports instead */
 	PLAN_EMPTY = 1u << 5,	  /* mask: readable and empty instead of unreadable */
 	PLAN_FILE_KIND = 1u << 6, /* the source is no directory */
 	PLAN_KEPT = 1u << 7,	  /* part of the skeleton: made once, not per start */

@@ -40,6 +40,7 @@ static const struct meaning {
 	[DOCUMENT_NET_ALLOW] = { SENSE_ALLOWS, "connecting to %s", "", "" },
 	[DOCUMENT_NET_ASK] = { SENSE_ALLOWS, "connecting to %s, after a question", "", "" },
 	[DOCUMENT_NET_DENY] = { SENSE_DENIES, "connecting to %s", "", "" },
+	[DOCUMENT_NET_CAPTURE] = { SENSE_ALLOWS, "network.capture", "ports all", "ports" },
 	[DOCUMENT_MIRRORS] = { SENSE_ALLOWS, "packages from %s", "", "" },
 	[DOCUMENT_CREDENTIALS] = { SENSE_ALLOWS, "using the credential %s", "", "" },
 	[DOCUMENT_TARGETS] = { SENSE_DENIES, "what is labelled %s, unasked", "", "" },

@@ -40,8 +40,9 @@ enum policy_flag {
 	POLICY_EPHEMERAL = 1u << 7, /* what is written in the workspace is gone at the end */
 	/* what is no PATH_PROGRAM can neither be executed nor be mapped as code */
 	POLICY_EXEC_STRICT = 1u << 8,
-	POLICY_EMPTY = 1u << 9, /* with EPHEMERAL: nothing of the host's is in it either */
-	POLICY_FLAGS_ALL = (1u << 10) - 1,
+	POLICY_EMPTY = 1u << 9,	       /* with EPHEMERAL: nothing of the host's is in it either */
+	POLICY_CAPTURE_ALL = 1u << 10, /* no start where not every connection is captured */
+	POLICY_FLAGS_ALL = (1u << 11) - 1,
 	/* an overlay of the task's own lies over the workspace (PATH_STAGE) */
 	POLICY_LAYERED = POLICY_STAGE | POLICY_EPHEMERAL,
 	/* of these at most one; none: it is written in place */

@@ -359,6 +359,35 @@ static inline void fill_strict(struct policy *policy, struct arena *arena)
 	policy->flags |= POLICY_EXEC_STRICT;
 }
 
+/* A network that is the policy's. */
+static inline void fill_network(struct policy *policy, struct arena *arena)
+{
+	static struct egress_ports web[] = { { 80, 80 }, { 443, 443 } };
+	static struct egress_rule rules[] = {
+		{ .ref = { .id = "--allow-host" },
+		  .verdict = EGRESS_ALLOW,
+		  .kind = EGRESS_EXACT,
+		  .name = "example.org",
+		  .ports = web,
+		  .port_count = 2,
+		  .protocols = EGRESS_PROTOCOLS_DEFAULT,
+		  .tool = "",
+		  .purpose = "" },
+	};
+
+	fill_default(policy, arena);
+	policy->egress = (struct egress_policy){
+		.mode = EGRESS_POLICY, .purpose = "", .rules = rules, .rule_count = 1
+	};
+}
+
+/* The same, where less than the capture of all connections is not enough. */
+static inline void fill_network_all(struct policy *policy, struct arena *arena)
+{
+	fill_network(policy, arena);
+	policy->flags |= POLICY_CAPTURE_ALL;
+}
+
 static const struct sample samples[] = {
 	{ "default", fill_default, false },
 	{ "read", fill_read, false },
@@ -376,6 +405,8 @@ static const struct sample samples[] = {
 	{ "stage", fill_stage, false },
 	{ "ephemeral", fill_ephemeral, false },
 	{ "strict", fill_strict, true },
+	{ "network", fill_network, false },
+	{ "network-all", fill_network_all, false },
 };
 
 #define SAMPLE_COUNT (sizeof(samples) / sizeof(samples[0]))

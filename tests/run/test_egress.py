@@ -347,22 +347,47 @@ def test_what_is_open_at_the_end_is_told(host, place):
     assert sum(flow["repeated"] or 1 for flow in flows if flow["host"] == "93.184.216.99") == 20
 
 
-def test_a_kernel_without_rules(host, place, tmp_path):
-    """Listeners on the ports that rules name take the place of the rules, and that is said."""
-    deny = tmp_path / "deny"
+@pytest.fixture(scope="module")
+def without_rules(tmp_path_factory):
+    """What begins a command for whom the kernel has no rules of nft."""
+    deny = tmp_path_factory.mktemp("tools") / "deny"
     subprocess.run([shutil.which("cc") or "gcc", "-D_GNU_SOURCE", "-static", "-I", ROOT / "src",
                     "-o", deny, ROOT / "tests/tools/deny.c"], check=True)
-    tmp_path.chmod(0o755)
+    deny.parent.chmod(0o755)
+    return [str(deny), "EPROTONOSUPPORT", "socket:netfilter"]
+
+
+def test_a_kernel_without_rules(host, place, without_rules):
+    """Listeners on the ports that rules name take the place of the rules, and that is said."""
     script = (DIRECT + "curl -sS -m 20 http://pub.example/x; curl -s -m 9 http://other.example/; "
               "curl -s -m 9 http://pub.example:8080/x; curl -s -m 9 http://93.184.216.99/; true")
-    ran = run(host, place, ["pub.example:80"], script,
-              prefix=[str(deny), "EPROTONOSUPPORT", "socket:netfilter"])
+    ran = run(host, place, ["pub.example:80"], script, prefix=without_rules)
     assert ran.status == 0 and "GET /x HTTP/1." in ran.out, ran
     assert len(ran.connected) == 1 and ran.asked == {"pub.example"}, ran
     assert ["net.host", "other.example:80"] in ran.denials, ran
     assert "has no rules that capture every connection" in ran.err, ran
     ran = run(host, place, ["pub.example:80"], DIRECT + "curl -sS -m 20 http://pub.example/x")
     assert "no rules that capture" not in ran.err, ran
+
+
+@pytest.mark.parametrize("kernel, word, starts", [
+    ("without", "all", False), ("without", "ports", True), ("with", "all", True)])
+def test_a_policy_that_wants_all_captured(host, place, tmp_path, without_rules, kernel, word,
+                                          starts):
+    """network.capture: all starts nothing where only ports that rules name could be captured."""
+    policy = policy_in(tmp_path)
+    policy.write_text(f"version: 1\nnetwork: {{allow: [{{host: pub.example, ports: [80]}}], "
+                      f"capture: {word}}}\n")
+    ran = run(host, place, [], DIRECT + "touch started; curl -sS -m 20 http://pub.example/x",
+              "--policy", policy, prefix=without_rules if kernel == "without" else ())
+    assert (place.work / "started").exists() == starts, ran
+    if starts:
+        assert ran.status == 0 and "GET /x HTTP/1." in ran.out, ran
+        return
+    assert ran.status == 125, ran
+    for part in ("network.capture is all", "nft_tproxy", "network.capture: ports"):
+        assert part in ran.err, (part, ran)
+    assert not ran.asked and not ran.connected, ran
 
 
 def policy_in(directory):

@@ -46,7 +46,7 @@ def test_none_is_needed(place, hosted):
     ("tty.allowed", "true", "false"), ("tasks.live", "true", "false"),
     ("kernel.ptrace", "true", "false"), ("limits.pids", "512", "64"),
     ("limits.timeout", "2h", "1h"), ("tasks.idle", "2h", "1h"), ("trace.record", "false", "true"),
-    ("filesystem.hide-strict", "false", "true"),
+    ("filesystem.hide-strict", "false", "true"), ("network.capture", "ports", "all"),
 ])
 def test_of_a_single_value_the_one_that_allows_less_counts(place, hosted, key, more, less):
     def say(value):
@@ -95,6 +95,7 @@ LOCKED = [
     ("limits.pids", "limits: {pids: 64}", "limits: {pids: 65}", None),
     ("limits", "", "limits: {pids: 1025}", ["--pids", "1025"]),
     ("limits", "", "limits: {output-cap: 100G}", ["--output-cap", "100G"]),
+    ("network", "network: {capture: all}", "network: {capture: ports}", None),
     ("kernel", "", "kernel: {ptrace: true}", ["--allow-ptrace"]),
     ("kernel.nested-userns", "", "kernel: {nested-userns: true}", ["--nested-userns"]),
     ("trace", "", "trace: {record: false}", ["--no-trace"]),
