@@ -294,6 +294,7 @@ static void record_flow(struct task *task, struct job *job, const struct egress_
 			       .rule = *rule,
 			       .port = flow->port,
 			       .status = flow->status,
+			       .upgrade = flow->upgrade,
 			       .connection = flow->id,
 			       .request = flow->request,
 			       .bytes_up = flow->bytes_up,
@@ -327,10 +328,10 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	memcpy(&flow, message->bytes, sizeof(flow));
 	if (flow.phase >= EGRESS_PHASE_COUNT || flow.door >= EGRESS_DOOR_COUNT ||
 	    flow.verdict >= EGRESS_VERDICT_COUNT || flow.outcome >= EGRESS_OUTCOME_COUNT ||
-	    flow.opened_verdict >= EGRESS_VERDICT_COUNT || !is_rule(task, flow.opened_rule) ||
-	    !is_rule(task, flow.rule) || !is_protocol(flow.protocol) ||
-	    !is_address(&flow.address) || !is_address(&flow.peer) || !is_address(&flow.local) ||
-	    !is_host(flow.host, sizeof(flow.host), &host) ||
+	    flow.upgrade > 1 || flow.opened_verdict >= EGRESS_VERDICT_COUNT ||
+	    !is_rule(task, flow.opened_rule) || !is_rule(task, flow.rule) ||
+	    !is_protocol(flow.protocol) || !is_address(&flow.address) || !is_address(&flow.peer) ||
+	    !is_address(&flow.local) || !is_host(flow.host, sizeof(flow.host), &host) ||
 	    !is_text(flow.method, sizeof(flow.method)) || !is_text(flow.path, sizeof(flow.path)) ||
 	    !is_text(flow.reason, sizeof(flow.reason)))
 		return -EBADMSG;

@@ -164,6 +164,26 @@ static bool counts(const struct egress_rule *rule)
 			rule->connections || rule->requests_per_minute);
 }
 
+static bool is_true(const struct json_node *node)
+{
+	return node && node->type == JSON_BOOL && node->is_true;
+}
+
+/* Records of older versions do not say whether a request asked for another protocol. */
+static bool is_upgrade_open(const struct egress_policy *policy, const struct json_node *flow,
+			    const struct egress_question *question,
+			    const struct egress_answer *answer)
+{
+	struct egress_question other = *question;
+	struct egress_answer otherwise;
+
+	if (!(question->known & EGRESS_FACT_REQUEST) || json_tree_get(flow, "upgrade"))
+		return false;
+	other.upgrade = true;
+	egress_decide(policy, &other, &otherwise);
+	return otherwise.verdict != answer->verdict || otherwise.rule != answer->rule;
+}
+
 /* The request as the proxy asks about it; a sentence where that cannot be told. */
 static const char *take_request(const struct json_node *flow, struct arena *arena,
 				struct egress_question *question)
@@ -184,6 +204,7 @@ static const char *take_request(const struct json_node *flow, struct arena *aren
 	if (!text)
 		return "out of memory";
 	question->known |= EGRESS_FACT_REQUEST;
+	question->upgrade = is_true(json_tree_get(flow, "upgrade"));
 	if (http_path_normalise(path, length, text, 3 * length + 4, &why) >= 0)
 		question->path = text;
 	return NULL;
@@ -246,6 +267,8 @@ void replay_flow(struct replay *replay, const char *workspace, const struct json
 		return;
 	egress_decide(&effective->policy.egress, &question, &answer);
 	ret->reason = why_open(&answer);
+	if (!ret->reason && is_upgrade_open(&effective->policy.egress, flow, &question, &answer))
+		ret->reason = "whether it asked for another protocol is not on record";
 	if (!ret->reason && counts(answer.rule))
 		ret->reason = "the rule counts what a task has used, and that is over";
 	if (ret->reason)

@@ -181,7 +181,9 @@ struct egress_flow {
 	uint16_t peer_port, local_port;
 	struct address peer, local, address; /* both; the address connected to */
 	/* EGRESS_CLOSED: what it was opened by, which a quota or its content may have ended */
-	uint8_t opened_verdict, padding[4];
+	uint8_t opened_verdict;
+	uint8_t upgrade; /* 1: its request asked for another protocol */
+	uint8_t padding[3];
 	uint32_t opened_rule, reserved;
 	uint64_t bytes_up, bytes_down, duration_ns;
 	uint64_t repeated;		/* how many like it were left out before it */

@@ -13,6 +13,7 @@
 struct moment {
 	uint64_t now_ns; /* monotonic */
 	uint64_t wall_s;
+	uint32_t wall_part_ns; /* of its second */
 };
 
 static inline struct moment moment_now(void)
@@ -25,5 +26,6 @@ static inline struct moment moment_now(void)
 	return (struct moment){
 		.now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
 		.wall_s = (uint64_t)wall.tv_sec,
+		.wall_part_ns = (uint32_t)wall.tv_nsec,
 	};
 }

@@ -157,6 +157,7 @@ static void look_at_clock(struct proxy *proxy)
 
 	proxy->now_ns = moment.now_ns;
 	proxy->wall_s = moment.wall_s;
+	proxy->wall_part_ns = moment.wall_part_ns;
 }
 
 static int loop(struct proxy *proxy)
@@ -171,6 +172,7 @@ static int loop(struct proxy *proxy)
 		if (count < 0 && errno != EINTR)
 			return -errno;
 		look_at_clock(proxy);
+		dates_look(proxy);
 		for (int i = 0; i < count; i++) {
 			int result = take(proxy, &events[i]);
 
@@ -292,5 +294,6 @@ int proxy_run(const unsigned char *config, size_t length)
 	if (result < 0)
 		return result;
 	look_at_clock(&proxy);
+	dates_begin(&proxy);
 	return loop(&proxy);
 }

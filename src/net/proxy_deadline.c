@@ -153,10 +153,17 @@ void deadline_trim_heads(struct proxy *proxy)
 	}
 }
 
+/* Something is open that a date may end. */
+static bool has_dates(const struct proxy *proxy)
+{
+	return proxy->dates_ns && proxy->free_count < proxy->limit_connections;
+}
+
 /* What is looked at each second where there is something. */
 static bool proxy_is_restless(const struct proxy *proxy)
 {
-	return report_is_due(proxy) || proxy->is_held || pool_is_warm(&proxy->relay.pool);
+	return has_dates(proxy) || report_is_due(proxy) || proxy->is_held ||
+	       pool_is_warm(&proxy->relay.pool);
 }
 
 int deadline_timeout_ms(const struct proxy *proxy)
@@ -168,6 +175,8 @@ int deadline_timeout_ms(const struct proxy *proxy)
 	for (int i = DEADLINE_NONE + 1; i < DEADLINE_COUNT; i++)
 		if (proxy->deadlines[i].first && proxy->deadlines[i].first->deadline_ns < until)
 			until = proxy->deadlines[i].first->deadline_ns;
+	if (has_dates(proxy) && proxy->dates_ns < until)
+		until = proxy->dates_ns;
 	if (until <= proxy->now_ns)
 		return 0;
 	if (until == proxy->now_ns + SECOND_NS && !proxy_is_restless(proxy))

@@ -204,6 +204,37 @@ static enum step judge_request(struct proxy *proxy, struct connection *connectio
 	return STEP_NEXT;
 }
 
+/* As its request was judged; a path that is not kept whole is one that is not clear. */
+bool http_may_go_on(struct proxy *proxy, struct connection *connection)
+{
+	static char path[HTTP_PATH_LIMIT_BYTES + 1];
+	const struct http_state *http = http_of(proxy, connection);
+	size_t length = strlen(http->path);
+	const char *why;
+	bool is_clear = length < sizeof(http->path) - 1 &&
+			http_path_normalise(http->path, length, path, sizeof(path), &why) >= 0;
+
+	return connection_may_go_on(proxy, connection, http->method, is_clear ? path : NULL,
+				    http->asked.upgrade);
+}
+
+void http_look_again(struct proxy *proxy, struct connection *connection)
+{
+	const struct http_state *http = http_of(proxy, connection);
+
+	/* kept, and not in use: the next request is judged, and dialled for, as it comes */
+	if (!http->is_sent && connection->dial == DIAL_DONE && !connection->is_opened) {
+		connection_drop_upstream(proxy, connection);
+		return;
+	}
+	if (!http->is_sent || http_may_go_on(proxy, connection))
+		return;
+	if (http->has_response)
+		(void)refuse_reset(proxy, connection, connection->reason);
+	else if (refuse_http(proxy, connection, 403, connection->reason) == STEP_NEXT)
+		connection_ready(proxy, connection);
+}
+
 /* An upstream for it; STEP_NEXT: there is one. */
 static enum step have_upstream(struct proxy *proxy, struct connection *connection)
 {

@@ -204,6 +204,9 @@ struct proxy {
 	uint64_t told_ns;	 /* when floods were last told */
 	uint64_t rested_ns;	 /* when memory was last given back */
 	uint64_t now_ns, wall_s; /* of this turn */
+	uint32_t wall_part_ns;
+	uint64_t dates_since_s, dates_until_s; /* no rule begins or ends within; 0: ever */
+	uint64_t dates_ns;		       /* when to look at the dates again; 0: never */
 	uint32_t dial_count;
 	struct arena scratch; /* of one text at a time; its first block stays */
 	int listeners[PROXY_LIMIT_LISTENERS];
@@ -325,6 +328,12 @@ enum judgement connection_judge(struct proxy *proxy, struct connection *connecti
 /* The same of one request. */
 enum judgement connection_judge_request(struct proxy *proxy, struct connection *connection,
 					const char *method, const char *path, bool upgrade);
+/*
+ * Whether what is open may go on by the rules that hold now, without asking anybody; else ->answer
+ * and ->reason say why. method NULL: of what is no request.
+ */
+bool connection_may_go_on(struct proxy *proxy, struct connection *connection, const char *method,
+			  const char *path, bool upgrade);
 /* Asks the dialer once; DIAL_FAILED where it cannot. */
 void connection_dial(struct proxy *proxy, struct connection *connection);
 /* True while the dialer has not answered. */
@@ -351,6 +360,8 @@ enum step step_door(struct proxy *proxy, struct connection *connection);
 /* --- proxy_tunnel.c */
 
 enum step step_tunnel(struct proxy *proxy, struct connection *connection);
+/* Ends it, and tells so. A reason (a constant): by a reset. */
+enum step tunnel_end(struct proxy *proxy, struct connection *connection, const char *reason);
 enum step step_flush(struct proxy *proxy, struct connection *connection);
 enum step step_drain(struct proxy *proxy, struct connection *connection);
 
@@ -359,6 +370,18 @@ enum step step_drain(struct proxy *proxy, struct connection *connection);
 /* What came so far is a request. */
 enum step http_begin(struct proxy *proxy, struct connection *connection);
 enum step step_http(struct proxy *proxy, struct connection *connection);
+
+/* Whether its request, and what came of it, may go on by the rules that hold now. */
+bool http_may_go_on(struct proxy *proxy, struct connection *connection);
+/* The same; where it may not, it ends. */
+void http_look_again(struct proxy *proxy, struct connection *connection);
+
+/* --- proxy_dates.c: rules begin and end while connections are open */
+
+/* Once the clocks were read. */
+void dates_begin(struct proxy *proxy);
+/* With the clocks of this turn: ends what may not go on. */
+void dates_look(struct proxy *proxy);
 
 /* --- proxy_lookup.c: names */
 

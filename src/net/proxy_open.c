@@ -302,10 +302,11 @@ static const char *fault_of_answer(const struct connection *connection)
 					     "no rule allows it";
 }
 
-enum judgement connection_judge_request(struct proxy *proxy, struct connection *connection,
-					const char *method, const char *path, bool upgrade)
+static struct egress_question question_about(const struct proxy *proxy,
+					     const struct connection *connection,
+					     const char *method, const char *path, bool upgrade)
 {
-	const struct egress_question question = {
+	return (struct egress_question){
 		.host = &connection->host,
 		.port = connection->port,
 		.wall_s = proxy->wall_s,
@@ -316,6 +317,13 @@ enum judgement connection_judge_request(struct proxy *proxy, struct connection *
 		.upgrade = upgrade,
 		.tool = connection->has_tool ? &connection->tool : NULL,
 	};
+}
+
+enum judgement connection_judge_request(struct proxy *proxy, struct connection *connection,
+					const char *method, const char *path, bool upgrade)
+{
+	const struct egress_question question =
+		question_about(proxy, connection, method, path, upgrade);
 	struct egress_answer *answer = &connection->answer;
 	struct egress_opening opening;
 
@@ -346,6 +354,55 @@ enum judgement connection_judge_request(struct proxy *proxy, struct connection *
 	if (!quota_connection(proxy, connection))
 		return deny(connection, "the quota of connections is used up");
 	return JUDGE_ALLOW;
+}
+
+static const char is_over[] = "the time of the rule that allowed it is over";
+
+/* NULL: it may go on by the answer that the connection has now. */
+static const char *fault_of_time(struct proxy *proxy, struct connection *connection,
+				 const struct egress_question *question,
+				 const struct egress_rule *before)
+{
+	struct egress_answer *answer = &connection->answer;
+	struct egress_opening opening;
+
+	if (answer->verdict == EGRESS_DENY)
+		return answer->rule ? "the time of a rule that denies it has begun" : is_over;
+	if (!may_reach(proxy, connection, question, &opening))
+		return "the time has come of a rule about its address, or is over";
+	/* what another rule would have to know first is for another connection */
+	if (answer->needs || (answer->rule != before && wants_action(connection, answer->rule)))
+		return is_over;
+	if (answer->verdict == EGRESS_ASK &&
+	    (connection->may != LEAVE_YES ||
+	     connection->may_rule != (uint32_t)(answer->rule - proxy->policy.rules)))
+		return "the time of a rule that asks about it has begun";
+	turn_to_opener(connection, opening.rule);
+	if (answer->rule == before)
+		return NULL;
+	connection->is_counted = false;
+	return is_for_its_action(proxy, connection) && quota_connection(proxy, connection) ?
+		       NULL :
+		       is_over;
+}
+
+bool connection_may_go_on(struct proxy *proxy, struct connection *connection, const char *method,
+			  const char *path, bool upgrade)
+{
+	const struct egress_rule *before = connection->answer.rule;
+	const struct egress_question question =
+		question_about(proxy, connection, method, path, upgrade);
+	struct egress_answer *answer = &connection->answer;
+
+	egress_decide(&proxy->policy, &question, answer);
+	connection->reason = fault_of_time(proxy, connection, &question, before);
+	if (connection->reason == NULL)
+		return true;
+	/* unless one denies it, the rule that it was open by is what the denial is about */
+	if (answer->verdict != EGRESS_DENY || !answer->rule)
+		*answer = (struct egress_answer){ .rule = before };
+	answer->verdict = EGRESS_DENY;
+	return false;
 }
 
 enum judgement connection_judge(struct proxy *proxy, struct connection *connection)

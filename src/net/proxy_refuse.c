@@ -57,8 +57,13 @@ static enum step say(struct proxy *proxy, struct connection *connection, const v
 
 enum step refuse_reset(struct proxy *proxy, struct connection *connection, const char *reason)
 {
+	const struct http_state *http = http_of(proxy, connection);
+	/* the end of a request that was told to have begun */
+	bool is_http = connection->is_opened && connection->state == STATE_HTTP;
+
 	connection->reason = reason;
-	report_stopped(proxy, connection, NULL, NULL);
+	report_stopped(proxy, connection, is_http ? http->method : NULL,
+		       is_http ? http->path : NULL);
 	if (connection->answer.verdict == EGRESS_DENY) {
 		connection->is_reset = true;
 		connection->state = STATE_FLUSH;

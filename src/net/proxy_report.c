@@ -80,6 +80,7 @@ static struct egress_flow flow_of(const struct proxy *proxy, const struct connec
 	flow.opened_verdict =
 		(uint8_t)(phase == EGRESS_CLOSED ? connection->opened_verdict : flow.verdict);
 	flow.opened_rule = phase == EGRESS_CLOSED ? connection->opened_rule : flow.rule;
+	flow.upgrade = connection->has_http && http_of(proxy, connection)->asked.upgrade;
 	egress_text(flow.host, sizeof(flow.host), connection->host.name);
 	egress_text(flow.method, sizeof(flow.method), method);
 	egress_text(flow.path, sizeof(flow.path), path);
@@ -115,8 +116,9 @@ void report_closed(struct proxy *proxy, struct connection *connection, unsigned 
 static bool is_alike(const struct egress_flow *a, const struct egress_flow *b)
 {
 	return a->port == b->port && a->door == b->door && a->rule == b->rule &&
-	       strcmp(a->host, b->host) == 0 && strcmp(a->reason, b->reason) == 0 &&
-	       strcmp(a->method, b->method) == 0 && strcmp(a->path, b->path) == 0;
+	       a->upgrade == b->upgrade && strcmp(a->host, b->host) == 0 &&
+	       strcmp(a->reason, b->reason) == 0 && strcmp(a->method, b->method) == 0 &&
+	       strcmp(a->path, b->path) == 0;
 }
 
 /*
@@ -236,7 +238,7 @@ static bool is_undecided(const struct connection *connection)
 static void end_with_task(struct proxy *proxy, struct connection *connection)
 {
 	const struct http_state *http = http_of(proxy, connection);
-	bool is_http = connection->state == STATE_HTTP;
+	bool is_http = connection->has_http;
 
 	/* what became of it is told already */
 	if (connection->state == STATE_FLUSH || connection->state == STATE_DRAIN)

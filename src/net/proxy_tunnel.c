@@ -6,10 +6,15 @@
 /* Of a client that does not stop sending after a refusal. */
 #define DRAIN_BYTES (1024u * 1024)
 
-static enum step end_tunnel(struct proxy *proxy, struct connection *connection, const char *reason)
+enum step tunnel_end(struct proxy *proxy, struct connection *connection, const char *reason)
 {
+	/* of an upgrade: the request that asked for it */
+	const struct http_state *http = http_of(proxy, connection);
+	bool is_http = connection->has_http;
+
 	connection->reason = reason;
-	report_closed(proxy, connection, 0, NULL, NULL);
+	report_closed(proxy, connection, is_http ? http->status : 0, is_http ? http->method : NULL,
+		      is_http ? http->path : NULL);
 	if (reason)
 		connection_reset(proxy, connection);
 	else
@@ -46,12 +51,12 @@ enum step step_tunnel(struct proxy *proxy, struct connection *connection)
 	struct turn down = move(proxy, connection, &connection->down);
 
 	if (up.result == RELAY_LOST || down.result == RELAY_LOST)
-		return end_tunnel(proxy, connection, "a connection was reset");
+		return tunnel_end(proxy, connection, "a connection was reset");
 	if (up.result == RELAY_ENDED && down.result == RELAY_ENDED)
-		return end_tunnel(proxy, connection, NULL);
+		return tunnel_end(proxy, connection, NULL);
 	if (up.is_used_up || down.is_used_up) {
 		connection->answer.verdict = EGRESS_DENY;
-		return end_tunnel(proxy, connection, "the quota of bytes is used up");
+		return tunnel_end(proxy, connection, "the quota of bytes is used up");
 	}
 	if (up.result == RELAY_AGAIN || down.result == RELAY_AGAIN)
 		return STEP_AGAIN;

@@ -101,6 +101,7 @@ struct event_flow {
 	const char *method, *path, *reason; /* NULL: none */
 	struct rule_ref rule;
 	uint16_t port, status; /* status 0: none seen */
+	bool upgrade;	       /* the request asks for another protocol */
 	uint64_t connection, request;
 	uint64_t bytes_up, bytes_down, duration_ns;
 	uint64_t repeated; /* how many alike this one stands for; 0: for itself */

@@ -200,6 +200,10 @@ static void put_flow(const struct event *event, struct json *json)
 	json_string(json, "outcome", flow->outcome);
 	json_string(json, "method", flow->method);
 	json_string(json, "path", flow->path);
+	if (flow->method)
+		json_bool(json, "upgrade", flow->upgrade);
+	else
+		json_null(json, "upgrade");
 	if (flow->status)
 		json_unsigned(json, "status", flow->status);
 	else

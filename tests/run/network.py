@@ -82,7 +82,8 @@ class Flow(ctypes.Structure):
                 ("id", "request", "phase", "door", "verdict", "rule", "protocol", "outcome")] + [
         (name, ctypes.c_uint16) for name in ("port", "status", "peer_port", "local_port")] + [
         ("peer", Address), ("local", Address), ("address", Address),
-        ("opened_verdict", ctypes.c_uint8), ("padding", ctypes.c_uint8 * 4),
+        ("opened_verdict", ctypes.c_uint8), ("upgrade", ctypes.c_uint8),
+        ("padding", ctypes.c_uint8 * 3),
         ("opened_rule", ctypes.c_uint32), ("unused", ctypes.c_uint32)] + [
         (name, ctypes.c_uint64) for name in
         ("bytes_up", "bytes_down", "duration_ns", "repeated")] + [

@@ -16,8 +16,10 @@ import zipfile
 
 import pytest
 
+from boxed import BAWN
 from hostnet import IS_ROOT, METADATA, OTHER, PRIVATE, PUBLIC, HostNet, is_possible
 from test_egress import DIRECT, HAS_FLAG, place_of, policy_in, run
+from test_trace_run import chains
 
 pytestmark = pytest.mark.skipif(not HAS_FLAG or not is_possible(),
                                 reason="no --allow-host in this build, or no unshare, ip, openssl")
@@ -360,6 +362,17 @@ def test_websocket(host, place, tmp_path):
     policy.write_text(UPGRADE)
     ran = run(host, place, [], DIRECT + "python3 ws.py 80", "--policy", str(policy))
     assert ran.out.split("\n")[1:3] == ["one", "two"] and " 101 " in ran.out, ran
+    # both are on record as what they were, so that they can be decided again
+    flows = [one["body"] for chain in chains(place).values() for one in chain
+             if one["type"] == "net.flow" and one["body"]["method"]]
+    assert {(one["phase"], one["verdict"], one["status"], one["upgrade"]) for one in flows} == {
+        ("stopped", "deny", None, True), ("opened", "allow", None, True),
+        ("closed", "allow", 101, True)}, flows
+    said = subprocess.run([BAWN, "trace", "replay", "--state-dir", place.state, "--since", "1h",
+                           "--json", "--preset", "develop"], capture_output=True, text=True,
+                          timeout=60, check=False, cwd=place.work).stdout
+    assert '"subject":"pub.example:80 GET /ws","before":"allow"' in said, said
+    assert "not on record" not in said, said
 
 
 def test_events(host, place):

@@ -1,4 +1,5 @@
 """bawn-proxy by itself: every door, every refusal, and what reaches the upstream (and what not)."""
+import contextlib
 import json
 import os
 import resource
@@ -898,6 +899,81 @@ def test_a_quota_used_up_ends_what_has_come_already():
         assert closed.bytes_up == 0 and b"quota" in closed.reason
         # it was allowed, and is denied now: who started the task is told so
         assert {f.verdict for f in proxy.flows if f.phase == CLOSED} == {DENY}
+
+
+@in_network
+def test_dates_end_what_is_open():
+    """At the second: tunnels, an upgrade, a body, and what is kept open for the next request."""
+    began, ended = time.time(), {}
+
+    def server(end):
+        head = end.recv(65536)
+        if b"GET /ws" in head:
+            end.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
+                        b"Upgrade: websocket\r\n\r\n")
+        elif b"GET /slow" in head:
+            end.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")
+        elif b"GET /kept" in head:
+            end.sendall(OK)
+        else:
+            end.sendall(b"hello")
+        with contextlib.suppress(OSError):
+            while end.recv(100):
+                pass
+        ended[head.split(b" HTTP")[0][:12]] = time.time()
+
+    until_s = int(began) + 2
+    rules = [f"allow,ending.example,protocol=tcp,until={until_s}",
+             f"allow,web.example,port=80,upgrade,until={until_s}",
+             "allow,begun.example,protocol=tcp", f"deny,begun.example,from={until_s}",
+             "allow,asked.example,protocol=tcp", f"ask,asked.example,protocol=tcp,from={until_s}",
+             f"allow,other.example,protocol=tcp,until={until_s}",
+             "allow,other.example,protocol=tcp",
+             f"allow,wider.example,protocol=tcp,until={until_s + 3600}"]
+    with Proxy(*rules, dial=Origin(server)) as proxy:
+        ends = {name: dial_name(f"{name}.example", 9000, timeout=10)
+                for name in ("ending", "begun", "asked", "other", "wider")}
+        for name, end in ends.items():
+            end.sendall(name.encode())
+            assert end.recv(100) == b"hello"
+        for path in ("ws", "slow", "kept"):
+            ends[path] = dial_name("web.example", 80, timeout=10)
+            ends[path].sendall(f"GET /{path} HTTP/1.1\r\nHost: web.example\r\n".encode() + (
+                b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" if path == "ws" else
+                b"\r\n"))
+            assert b"HTTP/1.1 " in ends[path].recv(4096)
+        assert time.time() < until_s, "the machine was too slow for this test"
+        until(lambda: len(ended) >= 6)
+        assert set(ended) == {b"ending", b"begun", b"asked", b"GET /ws", b"GET /slow",
+                              b"GET /kept"}
+        # not before, and soon
+        assert all(until_s <= at < until_s + 1 for at in ended.values()), (until_s, ended)
+        closed = until(lambda: [f for f in proxy.flows if f.phase == CLOSED and f.reason][4:]
+                       and {(f.host, f.path): f for f in proxy.flows
+                            if f.phase == CLOSED and f.reason})
+        assert {f.verdict for f in closed.values()} == {DENY}
+        over = b"the time of the rule that allowed it is over"
+        for key, rule, reason in (
+                ((b"ending.example", b""), 0, over), ((b"web.example", b"/ws"), 1, over),
+                ((b"web.example", b"/slow"), 1, over),
+                ((b"begun.example", b""), 3, b"the time of a rule that denies it has begun"),
+                ((b"asked.example", b""), 4, b"the time of a rule that asks about it has begun")):
+            assert (closed[key].rule, closed[key].reason) == (rule, reason), closed
+        assert closed[b"web.example", b"/ws"].upgrade == 1
+        # what another rule allows goes on; the kept client is told no by its next request
+        for name in ("other", "wider"):
+            ends[name].sendall(b"x")
+        ends["kept"].sendall(b"GET /next HTTP/1.1\r\nHost: web.example\r\n\r\n")
+        assert b" 403 " in ends["kept"].recv(4096)
+        assert set(ended) == {b"ending", b"begun", b"asked", b"GET /ws", b"GET /slow",
+                              b"GET /kept"}
+        # nothing new begins
+        with dial_name("ending.example", 9000, timeout=10) as end, \
+                pytest.raises(ConnectionResetError):
+            end.sendall(b"x")
+            end.recv(100)
+        for end in ends.values():
+            end.close()
 
 
 def leave(end, is_reset):

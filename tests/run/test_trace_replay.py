@@ -76,20 +76,22 @@ def test_commands_of_real_tasks(place):
 
 
 def flow(task, target, verdict="deny", **body):
+    """A member that is ... is left out."""
     host, _, port = target.rpartition(":")
-    task.add("execution", "net.flow", {
+    task.add("execution", "net.flow", {name: value for name, value in {
         "phase": "stopped", "door": "captured", "verdict": verdict, "verb": "net.connect",
         "target": target, "host": host, "port": int(port), "address": None,
-        "protocol": "https", "outcome": None, "method": None, "path": None, "status": None,
+        "protocol": "https", "outcome": None, "method": None, "path": None,
+        "upgrade": None, "status": None,
         "reason": None, "rule": {"id": "egress.default", "file": None, "line": 0},
         "connection": 1, "request": 0, "bytes_up": 0, "bytes_down": 0, "duration_us": 1,
-        "repeated": 0, "left_out": 0, **body}, "a-1")
+        "repeated": 0, "left_out": 0, **body}.items() if value is not ...}, "a-1")
 
 
 def test_connections(place):
     store = traces.Store(place.state)
     task = store.task(workspace=str(place.work))
-    web = {"protocol": "http", "method": "GET", "path": "/x"}
+    web = {"protocol": "http", "method": "GET", "path": "/x", "upgrade": False}
     flow(task, "example.org:443")
     flow(task, "other.example.org:443")
     flow(task, "example.org:443", "allow", phase="opened")
@@ -124,12 +126,42 @@ def test_paths_as_they_came(place):
     task = store.task(workspace=str(place.work))
     for path in ("/open/a?q=/x", "/open/./a", "/%6fpen/a", "/open/../x", "/open//a", "/x?/open/a",
                  "/open/" + 505 * "a"):
-        flow(task, "paths.example.org:80", protocol="http", method="GET", path=path)
+        flow(task, "paths.example.org:80", protocol="http", method="GET", path=path,
+             upgrade=False)
     task.end()
     told, counts = rows(place, task.id, "--policy", write(place, RULES))
     decided = [row["subject"].split()[-1] for row in told if row["after"]]
     assert decided == ["/open/a?q=/x", "/open/./a", "/%6fpen/a"], told
     assert (counts["requests"], counts["changes"], counts["undecided"]) == (7, 3, 1)
+
+
+UPGRADES = """version: 1
+network:
+  allow:
+    - {host: plain.example.org, ports: [80], protocol: http}
+    - {host: ws.example.org, ports: [80], protocol: http, upgrade: true}
+"""
+
+
+def test_upgrades(place):
+    """A request for another protocol is one that not every rule allows, and on record as such."""
+    store = traces.Store(place.state)
+    task = store.task(workspace=str(place.work))
+    web = {"protocol": "http", "method": "GET", "path": "/x"}
+    for host in ("plain", "ws"):
+        for upgrade in (False, True):
+            flow(task, f"{host}.example.org:80", "ask", **web, upgrade=upgrade)
+    task.end()
+    told, _ = rows(place, task.id, "--policy", write(place, UPGRADES))
+    assert [row["after"] for row in told] == ["allow", "deny", "allow", "allow"], told
+    # an older record does not say: only where it makes no difference is it decided
+    task = store.task(workspace=str(place.work))
+    for host in ("plain", "ws"):
+        flow(task, f"{host}.example.org:80", "ask", **web, upgrade=...)
+    task.end()
+    told, _ = rows(place, task.id, "--policy", write(place, UPGRADES))
+    assert [row["after"] for row in told] == [None, "allow"], told
+    assert "another protocol" in told[0]["reason"], told
 
 
 def start(task, argv, before="allow", rule=None, **body):

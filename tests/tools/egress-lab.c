@@ -6,7 +6,8 @@
  *
  * A RULE is words with commas between: a verdict (allow, ask, deny), HOST (a name, *.name, *, or
  * ADDRESS/BITS), and of port=N, ports=N-M, protocol=http|https|tls|ssh|tcp, method=M, path=P,
- * private, upgrade, once, tool=DEVICE:INODE, up=N, down=N, pace=N, connections=N, requests=N.
+ * private, upgrade, once, tool=DEVICE:INODE, up=N, down=N, pace=N, connections=N, requests=N,
+ * from=N, until=N (seconds of the epoch).
  */
 #include "base/arena.h"
 #include "net/edge.h"
@@ -81,6 +82,8 @@ static void take_number(struct egress_rule *rule, const char *key, uint64_t valu
 		{ "pace", &rule->bytes_per_second },
 		{ "connections", &rule->connections },
 		{ "requests", &rule->requests_per_minute },
+		{ "from", &rule->from_wall_s },
+		{ "until", &rule->until_wall_s },
 	};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
