@@ -24,8 +24,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The first connection of a box starts its proxy; a busy machine takes its time. */
-#define ANSWER_MS 5000
+/* The first connection of a box starts its proxy, too. */
+#define ANSWER_MS ATTEMPT_PATIENCE_MS
+/* A datagram may be lost, where its receiver has too many: it is sent again. */
+#define DATAGRAM_MS 1500
+#define DATAGRAM_TRIES 5
 
 /*
  * What became of a connection that was made, on which a request in the clear was sent: 0 when
@@ -105,34 +108,91 @@ int attempt_door(char *const *arguments)
 	return say(fd, text);
 }
 
-/* The addresses that a name server has for a name, of version 4. */
-static int look_up(const char *server, const char *name, struct dns_result *ret_result)
+struct look_up {
+	struct host host;
+	uint16_t id;
+	unsigned char question[2 + DNS_LIMIT_QUERY_BYTES]; /* its length, as over TCP, before it */
+	size_t length;					   /* without that */
+};
+
+static int ask_by_datagram(const char *server, const struct look_up *look,
+			   unsigned char reply[static DNS_LIMIT_UDP_BYTES], size_t *ret_length)
 {
-	unsigned char question[DNS_LIMIT_QUERY_BYTES], reply[DNS_LIMIT_UDP_BYTES];
 	struct pollfd ready = { .events = POLLIN };
 	int CLEANUP_FD fd = -1;
-	struct host host;
-	const char *why;
-	uint16_t id;
 	ssize_t length;
-	int result = host_parse(name, strlen(name), &host, &why);
+	int result = attempt_connect_to(server, "53", SOCK_DGRAM, &fd);
 
 	if (result < 0)
 		return result;
-	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
-		return -EBADMSG;
-	result = attempt_connect_to(server, "53", SOCK_DGRAM, &fd);
+	ready.fd = fd;
+	for (unsigned i = 0; i < DATAGRAM_TRIES; i++) {
+		if (send(fd, look->question + 2, look->length, 0) < 0)
+			return -EBADMSG;
+		if (poll(&ready, 1, DATAGRAM_MS) != 1)
+			continue;
+		length = recv(fd, reply, DNS_LIMIT_UDP_BYTES, 0);
+		if (length < 0)
+			return -errno;
+		*ret_length = (size_t)length;
+		return 0;
+	}
+	return -ETIMEDOUT;
+}
+
+static int ask_by_stream(const char *server, const struct look_up *look,
+			 unsigned char reply[static DNS_LIMIT_UDP_BYTES], size_t *ret_length)
+{
+	unsigned char frame[2 + DNS_LIMIT_UDP_BYTES];
+	struct pollfd ready = { .events = POLLIN };
+	int CLEANUP_FD fd = -1;
+	size_t have = 0, whole;
+	int result = attempt_connect_to(server, "53", SOCK_STREAM, &fd);
+
 	if (result < 0)
 		return result;
 	ready.fd = fd;
-	if (send(fd, question, dns_write_query(id, &host, DNS_A, question), 0) < 0)
-		return -EBADMSG;
-	if (poll(&ready, 1, ANSWER_MS) != 1)
-		return -ETIMEDOUT;
-	length = recv(fd, reply, sizeof(reply), 0);
-	if (length < 0)
+	if (send(fd, look->question, 2 + look->length, MSG_NOSIGNAL) < 0)
 		return -errno;
-	return dns_parse_answer(reply, (size_t)length, id, &host, DNS_A, ret_result) < 0 ?
+	do {
+		ssize_t length;
+
+		if (poll(&ready, 1, ANSWER_MS) != 1)
+			return -ETIMEDOUT;
+		length = recv(fd, frame + have, sizeof(frame) - have, 0);
+		if (length <= 0)
+			return length < 0 ? -errno : -ECONNRESET;
+		have += (size_t)length;
+		whole = dns_frame(frame, have);
+	} while (!whole && have < sizeof(frame));
+	if (!whole)
+		return -EBADMSG;
+	memcpy(reply, frame + 2, whole - 2);
+	*ret_length = whole - 2;
+	return 0;
+}
+
+/* The addresses that a name server has for a name, of version 4. */
+static int look_up(const char *server, const char *name, int type, struct dns_result *ret_result)
+{
+	unsigned char reply[DNS_LIMIT_UDP_BYTES];
+	struct look_up look;
+	const char *why;
+	size_t length = 0;
+	int result = host_parse(name, strlen(name), &look.host, &why);
+
+	if (result < 0)
+		return result;
+	if (getrandom(&look.id, sizeof(look.id), 0) != sizeof(look.id))
+		return -EBADMSG;
+	look.length = dns_write_query(look.id, &look.host, DNS_A, look.question + 2);
+	look.question[0] = (unsigned char)(look.length >> 8);
+	look.question[1] = (unsigned char)look.length;
+	result = type == SOCK_DGRAM ? ask_by_datagram(server, &look, reply, &length) :
+				      ask_by_stream(server, &look, reply, &length);
+	if (result < 0)
+		return result;
+	return dns_parse_answer(reply, length, look.id, &look.host, DNS_A, ret_result) < 0 ?
 		       -EBADMSG :
 		       0;
 }
@@ -142,7 +202,7 @@ int attempt_name(char *const *arguments)
 	char address[ADDRESS_TEXT_BYTES];
 	struct dns_result found;
 	int CLEANUP_FD fd = -1;
-	int result = look_up(PLACE_NAMESERVER_TEXT, arguments[0], &found);
+	int result = look_up(PLACE_NAMESERVER_TEXT, arguments[0], SOCK_DGRAM, &found);
 
 	/* a name that is not given at all is refused as well */
 	if (result < 0 || found.address_count == 0)
@@ -153,19 +213,80 @@ int attempt_name(char *const *arguments)
 }
 
 /* Whoever is asked: either no address, or one that is the box's own. */
-int attempt_nameserver(char *const *arguments)
+static int is_ours(const char *server, int type)
 {
 	const struct address ours = {
 		.family = ADDRESS_V4, .bytes = { PLACE_NAMES_V4 >> 24, PLACE_NAMES_V4 >> 16 & 0xff }
 	};
 	struct dns_result found;
-	int result = look_up(arguments[0], "x.invalid", &found);
+	int result = look_up(server, "x.invalid", type, &found);
 
 	if (result < 0)
 		return result;
 	if (found.address_count == 0)
 		return 0;
 	return address_within(&found.addresses[0], &ours, PLACE_NAMES_V4_BITS) ? 0 : -ENOMSG;
+}
+
+int attempt_nameserver(char *const *arguments)
+{
+	return is_ours(arguments[0], SOCK_DGRAM);
+}
+
+int attempt_nameserver_stream(char *const *arguments)
+{
+	return is_ours(arguments[0], SOCK_STREAM);
+}
+
+/* All that comes until the end, or as much as there is room for; a text. */
+static int hear_all(int fd, char *text, size_t room)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	size_t have = 0;
+
+	while (have < room - 1) {
+		ssize_t length;
+
+		if (poll(&ready, 1, ANSWER_MS) != 1)
+			return -ETIMEDOUT;
+		length = recv(fd, text + have, room - 1 - have, 0);
+		if (length < 0)
+			return -errno;
+		if (length == 0)
+			break;
+		have += (size_t)length;
+	}
+	text[have] = '\0';
+	return 0;
+}
+
+/*
+ * Only the proxy's word about just that is a refusal: any other end may come from the address, or
+ * from the way there.
+ */
+int attempt_rebound(char *const *arguments)
+{
+	char address[ADDRESS_TEXT_BYTES], text[2048];
+	struct dns_result found;
+	int CLEANUP_FD fd = -1;
+	int result = look_up(PLACE_NAMESERVER_TEXT, arguments[1], SOCK_DGRAM, &found);
+
+	if (result < 0 || found.address_count == 0)
+		return -EBADMSG;
+	address_print(&found.addresses[0], address);
+	result = attempt_connect_to(address, "80", SOCK_STREAM, &fd);
+	if (result < 0)
+		return -EBADMSG;
+	(void)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", arguments[1]);
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
+		return -EBADMSG;
+	result = hear_all(fd, text, sizeof(text));
+	if (result < 0)
+		return -ENOMSG;
+	return strncmp(text, "HTTP/1.1 403 ", 13) == 0 && strstr(text, "\r\nProxy-Status: bawn;") &&
+			       strstr(text, "is not of the public network") ?
+		       -ECONNREFUSED :
+		       -ENOMSG;
 }
 
 static int change_network(char *const *arguments)

@@ -23,6 +23,13 @@ struct request;
 /* Where the probe's program is shown inside. */
 #define BATTERY_PROGRAM "/run/bawn-probe"
 
+/*
+ * What is below this name is allowed in verify's own task (broker/egress_request.c), where the
+ * policy gives a network, and never resolved by anybody's name server (RFC 6761, 6.4).
+ */
+#define BATTERY_NAMES "bawn-verify.invalid"
+#define BATTERY_NAMES_PORT 80
+
 #define BATTERY_TIME_NS (60ull * 1000 * 1000 * 1000)
 #define BATTERY_QUICK_TIME_NS (10ull * 1000 * 1000 * 1000)
 

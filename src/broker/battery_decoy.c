@@ -90,6 +90,10 @@ int battery_plant(const struct effective *effective, struct arena *arena,
 	if (result < 0)
 		return error_errno(error, result, "making the decoys' sockets");
 	(void)!getrandom(&decoys->key, sizeof(decoys->key), 0);
+	if (result == 0 && effective->policy.egress.mode == EGRESS_POLICY)
+		result = battery_names_plant(decoys);
+	if (result < 0)
+		return error_errno(error, result, "making the decoy name server");
 	/* none on a kernel without System V IPC, which is then nothing to be reached */
 	decoys->shared_memory = shmget(decoys->key, 4096, IPC_CREAT | IPC_EXCL | 0666);
 	return 0;
@@ -102,6 +106,7 @@ void battery_unplant(struct battery_decoys *decoys)
 	fd_close(&decoys->path_fd);
 	fd_close(&decoys->abstract_fd);
 	fd_close(&decoys->listener_fd);
+	fd_close(&decoys->names_fd);
 	if (!decoys->directory)
 		return;
 	(void)unlink(decoys->path_socket);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "broker/battery.h"
+#include "broker/task_loop.h"
 
 #include <sys/types.h>
 
@@ -28,15 +29,17 @@ enum battery_answers {
 struct battery_decoys {
 	char *token; /* random, in every name */
 	char *directory, *file, *path_socket;
-	int path_fd, abstract_fd, listener_fd;
+	int path_fd, abstract_fd, listener_fd, names_fd;
 	unsigned port;
-	int shared_memory; /* id, or -1 */
+	uint16_t names_port;	 /* of the name server that lies; 0: the task has no network */
+	struct task_watch names; /* it answers in the task's own loop */
+	int shared_memory;	 /* id, or -1 */
 	key_t key;
 };
 
 struct battery_maker {
 	const struct effective *effective;
-	const struct battery_decoys *decoys;
+	struct battery_decoys *decoys;
 	struct arena *arena;
 	struct battery battery;
 	bool quick;
@@ -49,6 +52,13 @@ struct battery_maker {
 int battery_plant(const struct effective *effective, struct arena *arena,
 		  struct battery_decoys *decoys, struct error *error);
 void battery_unplant(struct battery_decoys *decoys);
+
+/* battery_names.c */
+
+/* At names_fd, which is -1 before. */
+int battery_names_plant(struct battery_decoys *decoys);
+/* The name that it leads to an address; NULL: no memory, or it is none. */
+const char *battery_name_of(const char *text, struct arena *arena);
 
 /* battery_list.c; where memory runs out arena_failed() tells */
 

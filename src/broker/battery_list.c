@@ -217,7 +217,8 @@ static void add_outside(struct battery_maker *maker)
 {
 	static const char *const absent[] = {
 		"/etc/shadow", "/etc/machine-id", "/etc/ssh",	 "/etc/fstab",	   "/root", "/boot",
-		"/var/log",    "/var/lib",	  "/sys/kernel", "/sys/fs/cgroup", "/srv",  "/mnt"
+		"/var/log",    "/var/lib",	  "/sys/kernel", "/sys/fs/cgroup", "/srv",  "/mnt",
+		"/run/secrets" /* of a pod: its token for the Kubernetes API */
 	};
 	static const char *const created[] = { "/bawn-verify", "/etc/bawn-verify",
 					       "/run/bawn/bawn-verify", "/dev/bawn-verify" };
@@ -301,31 +302,74 @@ static void add_devices(struct battery_maker *maker)
 	}
 }
 
+static void add_socket(struct battery_maker *maker, const char *path)
+{
+	if (path && path_is_clean(path) && !strpbrk(path, "\t\n") &&
+	    !is_shown(&maker->effective->policy.view, path))
+		(void)add_one(maker, ATTEMPT_PATH_SOCKET, path);
+}
+
+/* Sockets of container engines: whoever reaches one is root of the host, or as good as it. */
+static void add_engines(struct battery_maker *maker)
+{
+	static const char *const of_user[] = {
+		"docker.sock",
+		"podman/podman.sock",
+		"containerd/containerd.sock",
+		"buildkit/buildkitd.sock",
+	};
+	static const char *const of_home[] = {
+		".docker/run/docker.sock",
+		".docker/desktop/docker.sock",
+		".colima/default/docker.sock",
+		".lima/docker/sock/docker.sock",
+		".rd/docker.sock",
+		".orbstack/run/docker.sock",
+		".local/share/containers/podman/machine/podman.sock",
+	};
+	static const char *const variables[] = { "DOCKER_HOST", "CONTAINER_HOST", "BUILDKIT_HOST" };
+	const char *home = maker->effective->host.home;
+
+	for (size_t i = 0; i < sizeof(of_user) / sizeof(of_user[0]); i++)
+		add_socket(maker, arena_format(maker->arena, "/run/user/%u/%s",
+					       maker->effective->host.uid, of_user[i]));
+	for (size_t i = 0; home && i < sizeof(of_home) / sizeof(of_home[0]); i++)
+		add_socket(maker, arena_format(maker->arena, "%s/%s", home, of_home[i]));
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *value = getenv(variables[i]);
+
+		if (value && strncmp(value, "unix://", 7) == 0)
+			add_socket(maker, value + 7);
+	}
+}
+
 static void add_sockets(struct battery_maker *maker)
 {
 	static const char *const paths[] = {
 		"/run/docker.sock",
 		"/var/run/docker.sock",
 		"/run/containerd/containerd.sock",
+		"/run/k3s/containerd/containerd.sock",
 		"/run/podman/podman.sock",
+		"/run/crio/crio.sock",
+		"/run/cri-dockerd.sock",
+		"/run/buildkit/buildkitd.sock",
+		"/run/libvirt/libvirt-sock",
+		"/var/lib/lxd/unix.socket",
+		"/var/lib/incus/unix.socket",
 		"/run/dbus/system_bus_socket",
 		"/tmp/.X11-unix/X0",
 		"/run/systemd/private",
 		"/run/snapd.socket",
 	};
-	const struct policy *policy = &maker->effective->policy;
-	const char *agent = getenv("SSH_AUTH_SOCK");
-
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		if (!is_shown(&policy->view, paths[i]))
-			(void)add_one(maker, ATTEMPT_PATH_SOCKET, paths[i]);
-	(void)add_one(maker, ATTEMPT_PATH_SOCKET,
-		      arena_format(maker->arena, "/run/user/%u/bus", maker->effective->host.uid));
-	if (agent && path_is_clean(agent) && !strpbrk(agent, "\t\n") &&
-	    !is_shown(&policy->view, agent))
-		(void)add_one(maker, ATTEMPT_PATH_SOCKET, agent);
-	if (maker->decoys->path_fd >= 0 && !is_shown(&policy->view, maker->decoys->path_socket))
-		(void)add_one(maker, ATTEMPT_PATH_SOCKET, maker->decoys->path_socket);
+		add_socket(maker, paths[i]);
+	add_engines(maker);
+	add_socket(maker,
+		   arena_format(maker->arena, "/run/user/%u/bus", maker->effective->host.uid));
+	add_socket(maker, getenv("SSH_AUTH_SOCK"));
+	if (maker->decoys->path_fd >= 0)
+		add_socket(maker, maker->decoys->path_socket);
 }
 
 static void add_connect(struct battery_maker *maker, const char *address, const char *port,
@@ -343,6 +387,7 @@ static void add_no_egress(struct battery_maker *maker)
 	add_connect(maker, "192.0.2.1", "443", "tcp");
 	add_connect(maker, "2001:db8::1", "443", "tcp");
 	add_connect(maker, "198.51.100.1", "53", "udp");
+	add_connect(maker, "198.51.100.1", "53", "tcp");
 	add_connect(maker, "169.254.169.254", "80", "tcp");
 }
 
@@ -376,6 +421,23 @@ static void add_captured(struct battery_maker *maker, enum attempt attempt, cons
 		give(maker, row, how);
 }
 
+/* Names that are allowed, and lead to where no name may: whatever their name servers say. */
+static void add_rebound(struct battery_maker *maker)
+{
+	static const char *const addresses[] = {
+		"127.0.0.1",	 "169.254.169.254",	   "10.0.0.1", "192.168.0.1", "::1",
+		"fd00:ec2::254", "::ffff:169.254.169.254",
+	};
+
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		const char *name = battery_name_of(addresses[i], maker->arena);
+
+		/* a denial of the policy's would answer before anything is resolved */
+		if (name && !is_forbidden(maker, name, BATTERY_NAMES_PORT))
+			give(maker, add_one(maker, ATTEMPT_REBOUND, addresses[i]), name);
+	}
+}
+
 /* In a network that is the policy's: what no rule allows ends in the box, however it is named. */
 static void add_egress(struct battery_maker *maker)
 {
@@ -404,13 +466,17 @@ static void add_egress(struct battery_maker *maker)
 	add_captured(maker, ATTEMPT_CAPTURED, "192.0.2.1", 443, "fast");
 	add_connect(maker, "198.51.100.1", "443", "udp");
 	add_connect(maker, "2001:db8::1", "123", "udp");
-	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
+	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
 		(void)add_one(maker, ATTEMPT_NAMESERVER, servers[i]);
+		(void)add_one(maker, ATTEMPT_NAMESERVER_STREAM, servers[i]);
+	}
+	add_rebound(maker);
 	if (!stranger)
 		return;
 	add_captured(maker, ATTEMPT_NAME, stranger, 80, NULL);
 	add_captured(maker, ATTEMPT_NAME, stranger, 443, NULL);
 	add_captured(maker, ATTEMPT_NAME, "metadata.google.internal", 80, NULL);
+	add_captured(maker, ATTEMPT_NAME, "kubernetes.default.svc", 443, NULL);
 	add_captured(maker, ATTEMPT_DOOR, stranger, 443, NULL);
 	add_captured(maker, ATTEMPT_DOOR, "127.0.0.1", maker->decoys->port, NULL);
 	add_captured(maker, ATTEMPT_DOOR, "169.254.169.254", 80, NULL);

@@ -110,6 +110,13 @@ static void find_resolvers(struct egress_order *order)
 	}
 }
 
+static void lead_names(struct egress_order *order, uint16_t port)
+{
+	order->resolvers[0].address = (struct address){ ADDRESS_V4, { 127, 0, 0, 1 } };
+	order->resolvers[0].port = port;
+	order->resolver_count = 1;
+}
+
 /* The sealed memfd of a role: the order, and the rules behind it. */
 static int make_order(const struct task *task, bool with_resolvers, struct error *error)
 {
@@ -128,7 +135,9 @@ static int make_order(const struct task *task, bool with_resolvers, struct error
 	order.flags = (task->box.capture.v6 ? EGRESS_ORDER_V6 : 0u) |
 		      (task->options.live ? EGRESS_ORDER_LIVE : 0u);
 	order.rules_bytes = (uint32_t)length;
-	if (with_resolvers)
+	if (with_resolvers && task->options.names_port)
+		lead_names(&order, task->options.names_port);
+	else if (with_resolvers)
 		find_resolvers(&order);
 	buffer_append(&bytes, (const char *)&order, sizeof(order));
 	buffer_append(&bytes, (const char *)rules, length);

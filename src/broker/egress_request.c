@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "broker/battery.h"
 #include "broker/effective.h"
 #include "policy/egress.h"
 #include "policy/egress_compile.h"
@@ -36,6 +37,23 @@ static void resolve_tool(struct egress_rule *rule, struct arena *arena)
 			return;
 }
 
+/* For verify's attempts by names of its own; a policy's denials hold for them as well. */
+static int add_probes(struct egress_policy *policy, struct arena *arena)
+{
+	static struct egress_ports port = { BATTERY_NAMES_PORT, BATTERY_NAMES_PORT };
+	const struct egress_rule rule = { .ref = { .id = "verify" },
+					  .verdict = EGRESS_ALLOW,
+					  .kind = EGRESS_BELOW,
+					  .name = BATTERY_NAMES,
+					  .ports = &port,
+					  .port_count = 1,
+					  .protocols = EGRESS_HTTP,
+					  .tool = "",
+					  .purpose = "" };
+
+	return egress_add(policy, &rule, arena);
+}
+
 int egress_request(const struct request *request, struct arena *arena,
 		   struct egress_policy *ret_policy, struct error *error)
 {
@@ -55,6 +73,10 @@ int egress_request(const struct request *request, struct arena *arena,
 		policy.mode = EGRESS_POLICY;
 	if (request->network == REQUEST_NETWORK_NONE)
 		policy.mode = EGRESS_NONE;
+	if (request->probe && policy.mode == EGRESS_POLICY)
+		result = add_probes(&policy, arena);
+	if (result < 0)
+		return error_errno(error, result, "adding what the battery tries");
 	for (size_t i = 0; i < policy.rule_count; i++)
 		resolve_tool(&policy.rules[i], arena);
 	*ret_policy = policy;

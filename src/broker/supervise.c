@@ -105,6 +105,8 @@ static int run(struct one *one, const struct task_options *of_task,
 		enforce_begin(&one->enforce, &one->task, LISTEN_AFTER_NS);
 	if (result == 0)
 		result = task_add(&one->task, &one->job);
+	if (result == 0 && one->options->watch)
+		task_watch_add(&one->task, one->options->watch);
 	if (result == 0)
 		result = task_take_signals(&one->task);
 	if (result < 0)
@@ -123,6 +125,7 @@ int supervise(const struct supervise_options *options, struct denial_list *denia
 		.effective = options->effective,
 		.sink = options->sink,
 		.changes = options->changes,
+		.names_port = options->names_port,
 		.grace_ns = options->effective->policy.limits.values[LIMIT_GRACE],
 		.signalled = on_signalled,
 		.meta = options->action->meta

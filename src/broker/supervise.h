@@ -18,6 +18,7 @@ struct arena;
 struct box;
 struct collect;
 struct error;
+struct task_watch;
 
 struct supervise_options {
 	const struct effective *effective;
@@ -34,6 +35,8 @@ struct supervise_options {
 	/* called once when the action runs; NULL for none */
 	void (*started)(void *context, const struct box *box);
 	void *context;
+	struct task_watch *watch; /* one more thing for the task's loop; NULL: none */
+	uint16_t names_port; /* the name server at this port of the host's loopback; 0: its own */
 };
 
 /*

@@ -537,8 +537,14 @@ def test_no_network_by_default(host, place):
 
 
 def test_verify(host, place):
+    """All of it is refused inside, or asked of nobody: the host's name server has no question."""
+    host.forget()
     done = subprocess.run([*host.prefix[:-1], f"--wdns={place.work}", BAWN, "verify",
                            *place.options, "--allow-host", "pub.example:443"],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
                           check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    for row in ("name that leads to 169.254.169.254", "name server is ours, by TCP 8.8.8.8",
+                "look up and connect kubernetes.default.svc 443"):
+        assert row in done.stdout, (row, done.stdout)
+    assert not Ran(done, host).seen, Ran(done, host)

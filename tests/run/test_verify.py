@@ -1,6 +1,7 @@
 """bawn verify: all as claimed in a real box, and a difference where a layer is really missing."""
 import json
 import os
+import socket
 import subprocess
 import tempfile
 
@@ -163,15 +164,17 @@ UP = ["sh", "-c", 'ip link set lo up && exec setpriv --inh-caps=-all --ambient-c
       "sh"]
 ALONE = {"network namespace": ["unshare", "--net", *UP] if IS_ROOT else
          ["unshare", "--net", "--map-current-user", "--keep-caps", *UP]}
+ALONE["addresses"] = ALONE["network namespace"]
 
 
-def lab(place, without):
+def lab(place, without, *policy, **variables):
     for name in ("hidden", "protected"):
         (place.work / name).write_text("x")
-    ran = subprocess.run([*ALONE.get(without, []), LAB, without, str(place.state)],
+    ran = subprocess.run([*ALONE.get(without, []), LAB, without, str(place.state),
+                          *map(str, policy)],
                          capture_output=True, text=True, cwd=place.work, timeout=LIMIT_S,
                          check=False, stdin=subprocess.DEVNULL,
-                         env={**os.environ, "BAWN_TEST_VARIABLE": "x"})
+                         env={**os.environ, "BAWN_TEST_VARIABLE": "x", **variables})
     assert ran.stderr == "", ran
     return ran.returncode, [line.split("\t") for line in ran.stdout.splitlines()]
 
@@ -188,6 +191,46 @@ def test_a_missing_layer_is_seen(place, without):
     assert any(line[0] == layer and line[1].startswith(attempt) for line in differences), \
         differences
     place.assert_nothing_left()
+
+
+def test_sockets_of_engines_are_tried(place):
+    """Where they usually lie, in the home too, and where the caller's variables say."""
+    engine = place.base / "engine"
+    engine.mkdir()
+    path = engine / "docker.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        variables = {"DOCKER_HOST": f"unix://{path}", "ENGINE": str(engine)}
+        rows = [row for row in attempts(place, env={**os.environ, **variables})
+                if row["attempt"] == "connect to socket"]
+        tried = [row["arguments"][0] for row in rows]
+        for end in (str(path), "/.docker/run/docker.sock", f"/run/user/{os.getuid()}/docker.sock",
+                    "/run/podman/podman.sock", "/run/containerd/containerd.sock"):
+            assert any(one.endswith(end) for one in tried), (end, tried)
+        assert all(row["passed"] for row in rows)
+        _, differences = lab(place, "engine", **variables)
+        assert ["mount view", f"connect to socket {path}", "it worked"] in differences, differences
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="the directories above a policy are root's, who is not "
+                    "seen in a user's namespaces")
+@pytest.mark.parametrize("without", ["nothing", "addresses"])
+def test_names_that_lead_to_special_addresses(place, tmp_path, without):
+    """Each of them is refused, and where one is not it is seen."""
+    tmp_path.chmod(0o755)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nnetwork: {allow: [example.org]}\n")
+    _, differences = lab(place, without, policy)
+    wanted = ["127.0.0.1", "169.254.169.254", "10.0.0.1", "192.168.0.1", "::1", "fd00:ec2::254",
+              "::ffff:169.254.169.254"]
+    seen = [line[1:] for line in differences if line[1].startswith("name that leads to")]
+    assert seen == ([[f"name that leads to {one}", "does not hold"] for one in wanted]
+                    if without == "addresses" else []), differences
+    # such rules open the addresses themselves, too
+    rest = {line[1].split(" 1")[0].split(" f")[0] for line in differences} - {
+        "name that leads to", "name that leads to ::1", "name that leads to ::ffff:169.254.169.254"}
+    assert rest <= ({"connection ends", "ask the door"} if seen else set()), differences
 
 
 def test_each_limit_is_seen(place):

@@ -5,7 +5,8 @@
  *	verify-lab WITHOUT STATE-DIRECTORY [POLICY]
  *
  * WITHOUT is a layer's name, "read-only" (binds of the host are writable), "execution" (anything
- * can be executed), "areas" (these are larger), "view" (it shows more than is claimed), "probe"
+ * can be executed), "areas" (these are larger), "view" (it shows more than is claimed), "engine"
+ * (it shows the directory that ENGINE names), "addresses" (names may lead to special ones), "probe"
  * (the probe dies at once) or "nothing". "hidden" and "protected" are names in the current
  * directory. One line per difference: layer, attempt with its arguments, outcome, between tabs.
  * Exit 0: nothing differs; 1: something does; 125: failure.
@@ -14,8 +15,10 @@
 #include "base/error.h"
 #include "broker/battery.h"
 #include "cli/request.h"
+#include "policy/egress_compile.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,23 +76,54 @@ static void print(const struct battery *battery)
 	}
 }
 
+/* As rules that name them would. */
+static void open_addresses(struct egress_policy *egress, struct arena *arena)
+{
+	static const char *const addresses[] = {
+		"127.0.0.1",	 "169.254.169.254",	   "10.0.0.1", "192.168.0.1", "::1",
+		"fd00:ec2::254", "::ffff:169.254.169.254",
+	};
+	static struct egress_ports web = { 80, 80 };
+
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		struct egress_rule rule = { .ref = { .id = "lab" },
+					    .verdict = EGRESS_ALLOW,
+					    .kind = EGRESS_NETWORK,
+					    .name = "",
+					    .ports = &web,
+					    .port_count = 1,
+					    .protocols = EGRESS_PROTOCOLS_DEFAULT,
+					    .tool = "",
+					    .purpose = "" };
+
+		(void)address_parse(addresses[i], strlen(addresses[i]), &rule.network);
+		rule.prefix_bits = rule.network.family == ADDRESS_V4 ? 32 : 128;
+		(void)egress_add(egress, &rule, arena);
+	}
+}
+
 /* What the box is made from; with "view" it shows more than is claimed. */
 static int make(const struct request *request, const char *without, struct arena *arena,
 		struct effective *ret_enforced, struct error *error)
 {
+	bool shows_engine = strcmp(without, "engine") == 0;
 	struct request more = *request;
 	struct request_path paths[8];
 	enum effective_failure failure;
 	int result;
 
-	if (strcmp(without, "view") == 0) {
+	if (strcmp(without, "view") == 0 || shows_engine) {
 		memcpy(paths, request->paths, request->path_count * sizeof(paths[0]));
-		paths[more.path_count++] = (struct request_path){
-			.class = PATH_READ, .path = "/var/log", .flag = "--read", .position = 9
-		};
+		paths[more.path_count++] =
+			(struct request_path){ .class = PATH_READ,
+					       .path = shows_engine ? getenv("ENGINE") : "/var/log",
+					       .flag = "--read",
+					       .position = 9 };
 		more.paths = paths;
 	}
 	result = effective_make(&more, arena, ret_enforced, &failure, NULL, error);
+	if (result == 0 && strcmp(without, "addresses") == 0)
+		open_addresses(&ret_enforced->policy.egress, arena);
 	if (result == 0)
 		reduce(&ret_enforced->plan, without, arena);
 	return result;
