@@ -34,6 +34,12 @@
  */
 #define BUSY_NS (1000ull * 1000)
 #define NAP_NS (300ull * 1000)
+/*
+ * How long what the proxy says may wait for an action that begins: its command may connect before
+ * it was heard that it runs, and would be nobody's. What begins takes some milliseconds; whoever
+ * holds it up does not hold up the network for longer.
+ */
+#define BEGINNING_NS (50ull * 1000 * 1000)
 /* A longer one is no list of name servers. */
 #define RESOLVERS_BYTES 4096
 
@@ -233,6 +239,12 @@ static bool listen_to(struct task *task, struct role *role, const char *name,
 	return false;
 }
 
+static void nap_from(struct egress *egress, uint64_t now_ns)
+{
+	egress->from_proxy.fd = egress->from_dialer.fd = -1;
+	egress->nap.at_ns = now_ns + NAP_NS;
+}
+
 /* After a role has said all that it had to. */
 static void nap(struct egress *egress)
 {
@@ -240,10 +252,35 @@ static void nap(struct egress *egress)
 	bool is_busy = now_ns - egress->heard_ns < BUSY_NS;
 
 	egress->heard_ns = now_ns;
-	if (!is_busy || egress->is_ending)
-		return;
-	egress->from_proxy.fd = egress->from_dialer.fd = -1;
-	egress->nap.at_ns = now_ns + NAP_NS;
+	if (is_busy && !egress->is_ending)
+		nap_from(egress, now_ns);
+}
+
+static bool is_beginning(const struct task *task)
+{
+	for (const struct job *job = task->jobs; job; job = job->next)
+		if (job->state == JOB_ENTERING)
+			return true;
+	return false;
+}
+
+/* Of several actions: whether one begins, whose connection the next that is heard of may be. */
+static bool waits_for_action(struct task *task)
+{
+	struct egress *egress = &task->egress;
+	uint64_t now_ns;
+
+	if (!task->options.live || egress->is_ending || !is_beginning(task)) {
+		egress->beginning_ns = 0;
+		return false;
+	}
+	now_ns = clock_monotonic_ns();
+	if (!egress->beginning_ns)
+		egress->beginning_ns = now_ns;
+	if (now_ns - egress->beginning_ns >= BEGINNING_NS)
+		return false;
+	nap_from(egress, now_ns);
+	return true;
 }
 
 static void on_nap(struct task *task, struct task_timer *timer)
@@ -259,6 +296,8 @@ static void on_proxy(struct task *task, struct task_watch *watch, short events)
 {
 	(void)watch;
 	(void)events;
+	if (waits_for_action(task))
+		return;
 	if (listen_to(task, &task->egress.proxy, "bawn-proxy", egress_hear_proxy))
 		nap(&task->egress);
 }

@@ -46,6 +46,7 @@ struct egress {
 	struct task_timer patience; /* for the roles to be in their jails */
 	struct task_timer nap;	    /* until what they say is heard again */
 	uint64_t heard_ns;	    /* when something was heard last */
+	uint64_t beginning_ns;	    /* since when the proxy waits for an action that begins; 0 */
 	uint64_t open; /* connections that were told to have begun, and not to have ended */
 	struct egress_asks asks;	/* what a person has not answered yet */
 	struct egress_owner *owners;	/* owned; NULL: not asked for yet (egress_whose.h) */
