@@ -58,6 +58,10 @@ bool egress_ask(struct egress_asks *asks, const struct egress_asked *question,
 	asks->first = waiting;
 	asks->count++;
 	request.target = waiting->asked.target;
+	request.shown = waiting->asked.shown;
+	if (waiting->asked.is_unclear)
+		request.reason = "a rule asks about this connection, and servers differ about "
+				 "what its path names";
 	/* where it cannot ask it has called back as well */
 	(void)approval_ask(&request, question->asked_ns + EGRESS_LIMIT_ASK_S * SECOND_NS,
 			   take_answer, waiting);

@@ -17,6 +17,9 @@
 /* A host in brackets, a colon and a port. */
 #define EGRESS_TARGET_BYTES (HOST_NAME_BYTES + 12)
 
+/* With the request that is asked about: a method, and a path as it came. */
+#define EGRESS_SHOWN_BYTES (EGRESS_TARGET_BYTES + EGRESS_METHOD_BYTES + EGRESS_PATH_BYTES + 16)
+
 struct egress_asked {
 	uint32_t id; /* the proxy's, of the connection */
 	uint32_t rule;
@@ -24,6 +27,8 @@ struct egress_asked {
 	unsigned job; /* its number; 0: the task's */
 	char host[HOST_NAME_BYTES];
 	char target[EGRESS_TARGET_BYTES];
+	char shown[EGRESS_SHOWN_BYTES];
+	bool is_unclear; /* servers differ about what its path names */
 	uint64_t asked_ns;
 };
 

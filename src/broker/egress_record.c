@@ -10,6 +10,7 @@
 #include "broker/egress_whose.h"
 #include "broker/task.h"
 #include "net/edge.h"
+#include "net/http_path.h"
 #include "policy/egress.h"
 #include "policy/host.h"
 
@@ -398,11 +399,12 @@ static void answer_who(struct task *task, const struct egress_question_message *
 	answer->action = action;
 }
 
-static struct event event_of_answer(const char *target, bool yes, uint64_t asked_ns)
+static struct event event_of_answer(const char *target, const char *shown, bool yes,
+				    uint64_t asked_ns)
 {
 	return (struct event){ .body.approval = { .verb = "net.connect",
 						  .target = target,
-						  .shown = target,
+						  .shown = shown,
 						  .answer = yes ? "allow" : "deny",
 						  .asked_ns = asked_ns } };
 }
@@ -416,7 +418,7 @@ static void record_answer(struct task *task, const struct egress_asked *asked, b
 				  .verdict = yes ? EGRESS_ALLOW : EGRESS_DENY,
 				  .longest_ns = clock_monotonic_ns() - asked->asked_ns,
 				  .count = 1 };
-	struct event event = event_of_answer(asked->target, yes, row.longest_ns);
+	struct event event = event_of_answer(asked->target, asked->shown, yes, row.longest_ns);
 
 	egress_text(row.host, sizeof(row.host), asked->host);
 	if (!is_put_off(&task->egress, &row))
@@ -432,6 +434,22 @@ void egress_answer(const struct egress_asked *asked, bool yes, void *context)
 	record_answer(task, asked, yes);
 	if (reply(task, &answer, &why) < 0)
 		egress_fail(task, "bawn-proxy", why);
+}
+
+/* "GET http://example.org:80/a/../b": as it came, which is printable text (is_text()). */
+static void show_request(const struct egress_question_message *question, struct egress_asked *asked)
+{
+	char path[3 * EGRESS_PATH_BYTES + 4];
+	const char *why;
+
+	egress_text(asked->shown, sizeof(asked->shown), asked->target);
+	if (!question->method[0])
+		return;
+	asked->is_unclear = http_path_normalise(question->path, strlen(question->path), path,
+						sizeof(path), &why) < 0;
+	(void)snprintf(asked->shown, sizeof(asked->shown), "%s http://%s%s%s", question->method,
+		       asked->target, question->path,
+		       strlen(question->path) == sizeof(question->path) - 1 ? "..." : "");
 }
 
 /* A person's word on a connection, which may take its time. Nobody can be asked: no. */
@@ -450,6 +468,7 @@ static void ask_person(struct task *task, const struct egress_question_message *
 
 	egress_text(asked.host, sizeof(asked.host), host->name);
 	print_target(host, question->port, asked.target);
+	show_request(question, &asked);
 	if (!egress_ask(&task->egress.asks, &asked, &policy_of(task)->rules[question->rule].ref))
 		egress_answer(&asked, false, task);
 }
@@ -607,7 +626,8 @@ static void tell_dials(struct task *task, const struct egress_row *row, const ch
 
 static void tell_answers(struct task *task, const struct egress_row *row, const char *target)
 {
-	struct event event = event_of_answer(target, row->verdict == EGRESS_ALLOW, row->longest_ns);
+	struct event event =
+		event_of_answer(target, target, row->verdict == EGRESS_ALLOW, row->longest_ns);
 
 	event.body.approval.repeated = row->count > 1 ? row->count : 0;
 	tell(task, job_numbered(task, row->job), EVENT_APPROVAL, &event);

@@ -235,14 +235,16 @@ static enum judgement ask_person(struct proxy *proxy, struct connection *connect
 				 const struct egress_question *question)
 {
 	uint32_t rule = (uint32_t)(connection->answer.rule - proxy->policy.rules);
+	const char *path;
 
 	if (connection->may != LEAVE_NONE && connection->may_rule != rule)
 		connection->may = LEAVE_NONE;
 	connection->may_rule = rule;
+	/* a person sees the path as it came, clear or not */
+	path = question->method ? http_of(proxy, connection)->path : NULL;
 	switch (connection->may) {
 	case LEAVE_NONE:
-		return ask(proxy, connection, EGRESS_MAY, &connection->may, question->method,
-			   question->path);
+		return ask(proxy, connection, EGRESS_MAY, &connection->may, question->method, path);
 	case LEAVE_ASKED:
 		return JUDGE_WAIT;
 	case LEAVE_YES:

@@ -452,6 +452,24 @@ def test_a_closed_way_is_not_resolved(host, place, tmp_path):
     assert ["net.rule", "pub.example:80"] in ran.denials, ran
 
 
+def test_a_person_is_asked_about_the_request(host, place, tmp_path):
+    """With its path as it came, which a rule does not take for what it may be."""
+    policy = policy_in(tmp_path)
+    policy.write_text("version: 1\nnetwork:\n  ask:\n    - {host: pub.example, ports: [80], "
+                      "protocol: http}\n")
+    paths = ["/a?q=1", "/a/../b", "/%2e/\\x1b%0a", "/" + 600 * "a"]
+    ran = run(host, place, [], DIRECT + "".join(
+        f"curl -s -m 9 --path-as-is 'http://pub.example{path}' -o /dev/null; " for path in paths),
+        "--policy", str(policy))
+    chain, = chains(place).values()
+    asked = [one["body"] for one in chain if one["type"] == "approval"
+             and one["body"]["verb"] == "net.connect"]
+    assert [(one["target"], one["shown"]) for one in asked] == [
+        ("pub.example:80", f"GET http://pub.example:80{path[:511]}" + "..." * (len(path) > 511))
+        for path in paths], ran
+    assert not ran.connected and {one["answer"] for one in asked} == {"deny"}, ran
+
+
 # Has left before anybody can look for it.
 GONE = """python3 -c 'import socket
 for port in range(1000, 1004):

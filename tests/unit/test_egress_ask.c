@@ -20,7 +20,8 @@ static struct {
 	approval_callback *callback;
 	void *context;
 	uint64_t deadline_ns;
-	const char *target;
+	const char *target, *shown;
+	bool is_unclear;
 } asked[EGRESS_LIMIT_HELD + 1];
 static unsigned asked_count;
 static bool answers_at_once;
@@ -36,6 +37,8 @@ int approval_ask(const struct approval_request *request, uint64_t deadline_ns,
 	asked[asked_count].callback = callback;
 	asked[asked_count].context = context;
 	asked[asked_count].deadline_ns = deadline_ns;
+	asked[asked_count].shown = request->shown;
+	asked[asked_count].is_unclear = strstr(request->reason, "servers differ") != NULL;
 	asked[asked_count++].target = request->target;
 	return 0;
 }
@@ -71,6 +74,8 @@ static bool ask(struct egress_asks *asks, uint32_t id)
 	struct egress_asked question = { .id = id, .port = 80, .asked_ns = 5 * SECOND_NS };
 
 	(void)snprintf(question.target, sizeof(question.target), "n%u.example:80", id);
+	(void)snprintf(question.shown, sizeof(question.shown), "GET http://n%u.example:80/", id);
+	question.is_unclear = id == 3;
 	return egress_ask(asks, &question, &rule);
 }
 
@@ -85,6 +90,9 @@ static void answers_come_in_any_order(void **state)
 	assert_int_equal(asked[0].deadline_ns, (5 + EGRESS_LIMIT_ASK_S) * SECOND_NS);
 	/* what a person reads lasts as long as the question */
 	assert_string_equal(asked[1].target, "n2.example:80");
+	assert_string_equal(asked[1].shown, "GET http://n2.example:80/");
+	assert_false(asked[1].is_unclear);
+	assert_true(asked[2].is_unclear);
 	say(1, APPROVAL_ONCE);
 	say(2, APPROVAL_DENY);
 	say(0, APPROVAL_ONCE);
