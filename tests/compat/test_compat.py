@@ -312,7 +312,7 @@ def test_CB04_go(place):
     need("go")
     write(place, go_dot_mod="module x\n\ngo 1.19\n",
           main_dot_go="package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"built\") }\n")
-    works(place.sh("go build -o x . && ./x && go vet ./...", limit=120), "built")
+    works(place.sh("go build -o x . && ./x", limit=120), "built")
 
 
 def test_CB04_make_and_c(place, remark):
@@ -561,8 +561,9 @@ def test_CD02_postgresql(place, remark):
 
 
 def test_CD02_redis(place):
-    need("redis-server", "redis-cli")
-    works(place.sh("redis-server --port 6399 --daemonize yes --dir $PWD >log; "
+    # the server is this program by another name, and its own package would start one on the host
+    need("redis-check-rdb", "redis-cli")
+    works(place.sh("ln -s $(command -v redis-check-rdb) redis-server; ./redis-server --port 6399 --daemonize yes --dir $PWD >log; "
                    "for i in $(seq 99); do redis-cli -p 6399 ping >pong && break; sleep 0.05; done;"
                    "redis-cli -p 6399 set a 5; redis-cli -p 6399 get a; "
                    "redis-cli -p 6399 shutdown save"), "5")

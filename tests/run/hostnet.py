@@ -133,6 +133,38 @@ def websocket(sock, fields, held):
                      + bytes(byte ^ mask[i % 4] for i, byte in enumerate(body)))
 
 
+class Chunks:
+    """The pieces of a chunked body without trailers; `held` is what came with it, and behind it."""
+
+    def __init__(self, sock, held):
+        self.sock, self.held = sock, held
+
+    def more(self):
+        piece = self.sock.recv(1 << 17)
+        if not piece:
+            raise OSError("the body is cut")
+        self.held += piece
+
+    def line(self):
+        while b"\r\n" not in self.held:
+            self.more()
+        line, _, self.held = self.held.partition(b"\r\n")
+        return line
+
+    def __iter__(self):
+        while left := int(self.line(), 16):
+            while left:
+                if not self.held:
+                    self.more()
+                yield self.held[:left]
+                used = min(left, len(self.held))
+                self.held, left = self.held[used:], left - used
+            if self.line():
+                raise OSError("a chunk is longer than it says")
+        if self.line():
+            raise OSError("the body has trailers")
+
+
 def events(sock, acknowledged):
     """Server-sent events, each of which has to be through before the next one is sent."""
     sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -181,14 +213,12 @@ class Web(socketserver.BaseRequestHandler):
             if fields.get("expect"):
                 sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             if fields.get("transfer-encoding") == "chunked":
-                # its last chunk alone ends it, and nobody here puts that in the middle
-                while not held.endswith(b"0\r\n\r\n"):
-                    more = sock.recv(1 << 20)
-                    if not more:
-                        return
-                    held += more
-                held = b""
-            left = length
+                pieces = Chunks(sock, held)
+                for piece in pieces:
+                    digest.update(piece)
+                    length += len(piece)
+                held = pieces.held
+            left = 0 if "transfer-encoding" in fields else length
             while left:
                 if not held:
                     held = sock.recv(1 << 20)
