@@ -15,7 +15,7 @@ enum approval_answer { APPROVAL_DENY, APPROVAL_ONCE };
 struct approval_request {
 	const char *verb;     /* "fs.write" */
 	const char *target;   /* exact */
-	const char *shown;    /* what a person is shown of it, in one visible line; NULL: the target */
+	const char *shown;    /* of it to a person, one visible line; NULL: the target */
 	struct rule_ref rule; /* which asked */
 	const char *reason;   /* why a person is needed; ours, not the agent's */
 };

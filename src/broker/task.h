@@ -41,8 +41,7 @@ struct task_options {
 	/* a signal for the supervisor itself; NULL: it is passed on to the jobs */
 	void (*signalled)(struct task *task, int number);
 	bool live;
-	uint16_t
-		names_port; /* a name server at the host's loopback is asked; 0: the host's own are */
+	uint16_t names_port;	 /* of a name server at the host's loopback; 0: the host's own */
 	const char *const *meta; /* of the task, for the record; NULL: none */
 };
 

@@ -563,7 +563,8 @@ def test_CD02_postgresql(place, remark):
 def test_CD02_redis(place):
     # the server is this program by another name, and its own package would start one on the host
     need("redis-check-rdb", "redis-cli")
-    works(place.sh("ln -s $(command -v redis-check-rdb) redis-server; ./redis-server --port 6399 --daemonize yes --dir $PWD >log; "
+    works(place.sh("ln -s $(command -v redis-check-rdb) redis-server; "
+                   "./redis-server --port 6399 --daemonize yes --dir $PWD >log; "
                    "for i in $(seq 99); do redis-cli -p 6399 ping >pong && break; sleep 0.05; done;"
                    "redis-cli -p 6399 set a 5; redis-cli -p 6399 get a; "
                    "redis-cli -p 6399 shutdown save"), "5")
