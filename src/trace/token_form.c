@@ -3,74 +3,50 @@
 
 #include <string.h>
 
-/*
- * Services and the forms of their tokens, as their documentation gives them or as secret scanners
- * (GitHub's, gitleaks) know them.
- */
 const struct form token_forms[] = {
-	{ "ghp_", "github", 36, 255, WORD, 0, 0 },
-	{ "gho_", "github", 36, 255, WORD, 0, 0 },
-	{ "ghu_", "github", 36, 255, WORD, 0, 0 },
-	{ "ghs_", "github", 36, LONGEST, DOTTED, 0, 0 },
-	{ "ghr_", "github", 36, 255, WORD, 0, 0 },
-	{ "github_pat_", "github", 40, 255, WORD, 0, 0 },
-	{ "glpat-", "gitlab", 20, 300, DOTTED, 0, 0 },
-	{ "gldt-", "gitlab", 20, 300, DOTTED, A_FIGURE, 0 },
-	{ "glrt-", "gitlab", 20, 300, DOTTED, A_FIGURE, 0 },
-	{ "glcbt-", "gitlab", 20, 300, DOTTED, A_FIGURE, 0 },
-	{ "glptt-", "gitlab", 20, 300, DOTTED, A_FIGURE, 0 },
-	{ "glft-", "gitlab", 20, 300, DOTTED, A_FIGURE, 0 },
-	{ "glsoat-", "gitlab", 20, 300, DOTTED, A_FIGURE, 0 },
-	{ "glagent-", "gitlab", 20, 300, DOTTED, A_FIGURE, 0 },
-	{ "AKIA", "aws-key-id", 16, 16, UPPER | DIGIT, 0, 0 },
-	{ "ASIA", "aws-key-id", 16, 16, UPPER | DIGIT, 0, 0 },
-	{ "AIza", "google", 35, 35, DASHED, A_FIGURE, 0 },
-	{ "ya29.", "google", 30, 2048, DASHED, A_FIGURE, 0 },
-	{ "GOCSPX-", "google", 28, 28, DASHED, 0, 0 },
-	{ "xoxa-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "xoxb-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "xoxc-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "xoxd-", "slack", 20, 1024, TOKEN68, A_DIGIT, 0 },
-	{ "xoxe-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "xoxo-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "xoxp-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "xoxr-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "xoxs-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "xapp-", "slack", 20, 512, ALNUM | DASH, A_DIGIT, 0 },
-	{ "hooks.slack.com/services/T", "slack", 20, 255, ALNUM | BASE64, A_FIGURE, 0 },
-	{ "sk_live_", "stripe", 16, 255, ALNUM, 0, 1 },
-	{ "rk_live_", "stripe", 16, 255, ALNUM, 0, 1 },
-	{ "sk_test_", "stripe", 16, 255, ALNUM, A_FIGURE, 1 },
-	{ "rk_test_", "stripe", 16, 255, ALNUM, A_FIGURE, 1 },
-	{ "whsec_", "stripe", 24, 255, ALNUM | BASE64, A_FIGURE, 0 },
-	{ "sk-ant-", "anthropic", 24, 512, DASHED, A_FIGURE, 0 },
-	{ "sk-", "openai", 32, 512, DASHED, A_DIGIT | A_LONG_PART, 0 },
-	{ "xai-", "xai", 60, 255, ALNUM, A_FIGURE, 0 },
-	{ "gsk_", "groq", 40, 255, ALNUM, A_FIGURE, 0 },
-	{ "npm_", "npm", 36, 36, ALNUM, 0, 0 },
-	{ "pypi-Ag", "pypi", 48, 1024, DASHED, 0, 0 },
-	{ "hf_", "huggingface", 30, 64, ALNUM, BOTH_CASES, 0 },
-	{ "dop_v1_", "digitalocean", 64, 64, LOWER | DIGIT, 0, 0 },
-	{ "dckr_pat_", "docker", 20, 255, DASHED, A_FIGURE, 0 },
-	{ "shpat_", "shopify", 32, 32, ALNUM, A_DIGIT, 0 },
-	{ "hvs.", "vault", 24, 512, DASHED, A_FIGURE, 0 },
-	{ "SG.", "sendgrid", 60, 80, DOTTED, A_FIGURE, 0 },
-	{ "tskey-", "tailscale", 20, 255, ALNUM | DASH, A_FIGURE, 0 },
-	{ "ATATT3xFf", "atlassian", 60, 512, DASHED | BASE64, 0, 0 },
-	{ "AGE-SECRET-KEY-1", "age", 58, 58, UPPER | DIGIT, 0, 0 },
+#define FORM(prefix, kind, shortest, longest, class, needs, trigger) \
+	{ prefix, kind, shortest, longest, class, needs, trigger, 0, 0, 0 },
+#define INNER(prefix, kind, shortest, longest, class, needs, trigger, before_shortest, \
+	      before_longest, before_class)                                            \
+	{ prefix, kind,	   shortest,	    longest,	    class,                     \
+	  needs,  trigger, before_shortest, before_longest, before_class },
+#include "trace/token_form.def"
+#undef FORM
+#undef INNER
 };
 
 const size_t token_form_count = sizeof(token_forms) / sizeof(token_forms[0]);
 
 /* ---- forms ---- */
 
+/* Where a token begins whose known part is at `at`. False: it does not. */
+static bool find_begin(const struct token_text *text, size_t at, const struct form *form,
+		       size_t *ret_begin)
+{
+	size_t count = 0;
+
+	*ret_begin = at;
+	if (!form->before_longest)
+		return token_begins_word(text, at, form->class & DASHED);
+	while (count < form->before_longest && count < at &&
+	       is_of(text, at - count - 1, form->before_class))
+		count++;
+	for (; count >= form->before_shortest; count--) {
+		*ret_begin = at - count;
+		if (*ret_begin == 0 || !is_of(text, *ret_begin - 1, form->before_class) ||
+		    token_is_escape_before(text, *ret_begin))
+			return true;
+	}
+	return false;
+}
+
 static bool match_form(const struct token_text *text, size_t at, const struct form *form,
 		       struct token_hit *ret_hit)
 {
-	size_t start = at + strlen(form->prefix), end;
+	size_t start = at + strlen(form->prefix), begin, end;
 	struct look look;
 
-	if (!says(text, at, form->prefix) || !token_begins_word(text, at, form->class & DASHED))
+	if (!says(text, at, form->prefix) || !find_begin(text, at, form, &begin))
 		return false;
 	end = run(text, start, form->class, form->longest + 1u);
 	/* exactly so long, or none of these */
@@ -84,7 +60,7 @@ static bool match_form(const struct token_text *text, size_t at, const struct fo
 	if (end - start < form->shortest)
 		return false;
 	look = token_look(text, start, end);
-	return token_has(&look, form->needs) && hit(ret_hit, at, end, form->kind);
+	return token_has(&look, form->needs) && hit(ret_hit, begin, end, form->kind);
 }
 
 /* Those whose trigger is at `at`. */
@@ -107,7 +83,8 @@ bool token_match_forms(const struct token_text *text, size_t at, struct token_hi
 bool token_begins_form(const struct token_text *text, size_t at, struct token_hit *ret_hit)
 {
 	for (size_t i = 0; i < token_form_count; i++)
-		if (byte_at(text, at) == (unsigned char)token_forms[i].prefix[0] &&
+		if (!token_forms[i].before_longest &&
+		    byte_at(text, at) == (unsigned char)token_forms[i].prefix[0] &&
 		    match_form(text, at, &token_forms[i], ret_hit))
 			return true;
 	return false;

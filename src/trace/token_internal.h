@@ -57,6 +57,7 @@ struct form {
 	const char *kind;
 	uint16_t shortest, longest;
 	uint8_t class, needs, trigger;
+	uint8_t before_shortest, before_longest, before_class; /* 0: it begins with the prefix */
 };
 
 /* --- token_read.c */
@@ -111,6 +112,8 @@ static inline bool hit(struct token_hit *ret_hit, size_t start, size_t end, cons
 	return true;
 }
 
+/* A letter or digit before `at` that belongs to an escape (\n, %20) and not to a word. */
+bool token_is_escape_before(const struct token_text *text, size_t at);
 /* No token of the class begins in the middle of a word. */
 bool token_begins_word(const struct token_text *text, size_t at, unsigned class);
 struct look token_look(const struct token_text *text, size_t from, size_t to);

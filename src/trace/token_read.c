@@ -69,7 +69,7 @@ static bool is_colour_before(const struct token_text *text, size_t at)
 }
 
 /* A letter or digit that belongs to an escape (\n, \u0009, %20) and not to a word. */
-static bool is_escape_before(const struct token_text *text, size_t at)
+bool token_is_escape_before(const struct token_text *text, size_t at)
 {
 	const char *bytes = text->bytes;
 
@@ -91,7 +91,7 @@ bool token_begins_word(const struct token_text *text, size_t at, unsigned class)
 {
 	if (!at || !(token_classes[(unsigned char)text->bytes[at - 1]] & (class | WORD)))
 		return true;
-	return is_escape_before(text, at) || is_colour_before(text, at);
+	return token_is_escape_before(text, at) || is_colour_before(text, at);
 }
 
 struct look token_look(const struct token_text *text, size_t from, size_t to)

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "trace/mask.h"
 
+#define HEX32 "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
 #define A36 "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 static const unsigned char key[MASK_KEY_BYTES] = "the key of one installation, 32b";
@@ -85,6 +86,91 @@ struct row {
 };
 
 static const struct row everywhere[] = {
+	{ "linear", "lin_api_" A36 "aB3d", "aB3dE5" },
+	{ "notion",
+	  "ntn_"
+	  "1234567890" A36,
+	  "kL1mN3" },
+	{ "postman",
+	  "PMAK-"
+	  "0a1b2c3d4e5f60718293a4b5-" HEX32 "0a",
+	  "a1b2c3" },
+	{ "doppler", "x dp.pt." A36 "aB3dE5f", "aB3dE5" },
+	{ "pulumi", "pul-" HEX32 "0a1b2c3d", "a1b2c3" },
+	{ "grafana",
+	  "glsa_"
+	  "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY_0a1b2c3d",
+	  "kL1mN3" },
+	{ "newrelic",
+	  "NRAK-"
+	  "ABCDEFGHIJKLMNOPQRSTUVWXYZ1",
+	  "ABCDEF" },
+	{ "sentry", "sntryu_" HEX32 HEX32, "a1b2c3" },
+	{ "terraform", "TF=abcdefghij1234.atlasv1." A36 A36, "abcdefghij" },
+	{ "azure",
+	  "secret is aB38Q~"
+	  "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z",
+	  "kL1mN3" },
+	{ "telegram",
+	  "https://api.telegram.org/bot123456789:AA"
+	  "E5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5b/getMe",
+	  "123456789" },
+	{ "mailchimp", "mc " HEX32 "-us12", "a1b2c3" },
+	{ "fly", "FlyV1 fm2_" A36 A36, "kL1mN3" },
+	{ "planetscale", "pscale_pw_" A36, "kL1mN3" },
+	{ "supabase", "sbp_" HEX32 "0a1b2c3d", "a1b2c3" },
+	{ "netlify", "nfp_" A36, "kL1mN3" },
+	{ "replicate", "r8_" A36 "x", "kL1mN3" },
+	{ "perplexity", "pplx-" A36 "aB3dE5fG7hJ9", "kL1mN3" },
+	{ "fireworks",
+	  "fw_"
+	  "3ZaB3dE5fG7hJ9kL1mN3pQ5r",
+	  "kL1mN3" },
+	{ "nvidia", "nvapi-" A36 "aB3dE5fG7hJ9-kL1mN3pQ5rS7tU9", "kL1mN3" },
+	{ "langsmith", "lsv2_pt_" HEX32 "_0a1b2c3d4e", "a1b2c3" },
+	{ "databricks", "dapi" HEX32 "-2", "a1b2c3" },
+	{ "rubygems", "rubygems_" HEX32 "0a1b2c3d4e5f6071", "a1b2c3" },
+	{ "crates",
+	  "cio"
+	  "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY",
+	  "kL1mN3" },
+	{ "square",
+	  "sq0atp-"
+	  "aB3dE5fG7hJ9kL1mN3pQ5r",
+	  "kL1mN3" },
+	{ "shopify", "shpss_" HEX32, "a1b2c3" },
+	{ "google",
+	  "1//0"
+	  "gaB3dE5fG7hJ9-kL1mN3pQ5rS7tU9vW1xY3zA5aB3dE5",
+	  "kL1mN3" },
+	{ "aws-bedrock", "ABSK" A36 A36 A36 "=", "kL1mN3" },
+	{ "digitalocean", "dor_v1_" HEX32 HEX32, "a1b2c3" },
+	{ "dynatrace",
+	  "dt0c01."
+	  "ABCDEFGHIJKLMNOPQRSTUVWX."
+	  "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	  "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+	  "ABCDEF" },
+	{ "sonar", "squ_" HEX32 "0a1b2c3d", "a1b2c3" },
+	{ "circleci", "CCIPAT_" A36 "_" HEX32, "kL1mN3" },
+	{ "brevo", "xkeysib-" HEX32 HEX32 "-0a1b2c3d4e5f6071", "a1b2c3" },
+	{ "tavily",
+	  "tvly-"
+	  "dev-" A36,
+	  "kL1mN3" },
+	{ "pinecone", "pcsk_" A36 A36, "kL1mN3" },
+	{ "e2b", "e2b_" HEX32 "0a1b2c3d", "a1b2c3" },
+	{ "onepassword",
+	  "ops_"
+	  "eyJ" A36 A36 A36 "==",
+	  "kL1mN3" },
+	{ "openshift", "oc login --token=x sha256~" A36 "aB3dE5f", "kL1mN3" },
+	{ "discord",
+	  "https://discord.com/api/webhooks/"
+	  "123456789012345678/" A36 A36,
+	  "kL1mN3" },
+	{ "docker", "dckr_oat_" A36, "kL1mN3" },
+	{ "atlassian", "ATCTT3xFf" A36 A36, "kL1mN3" },
 	{ "github", "ghp_" A36, "ghp_" },
 	{ "github", "export X=gho_" A36 "; true", "gho_" },
 	{ "github",
@@ -354,6 +440,8 @@ static const char *const everyday[] = {
 	"https://example.com:8080/@scope/pkg http://[::1]:80/a@b git@github.com:a/b.git ss"
 	"h://git@h/x",
 	"gcc -Wall -c monkey.c -o monkey.o keyboard=us key=value monkey=12345678a",
+	"fw_setenv pul-request fc-cache -fv dapi secret_key_base aio_context_t oy2 1//0 sqp_solver cio",
+	"etag 0a1b2c3d4e5f60718293a4b5c6d7e8f9-usage us-east-1 rnd_seed=12 00:AA:BB:CC:DD:EE 12:AAAA",
 	"AKIAlowercaseisnotone ASIAN AIzawa xoxo-hugs ghp_short glpat-short hf_hub_download",
 	"eyJhbGciOiJIUzI1NiJ9 alone, eyJ.eyJ.eyJ",
 	"mkdir -p a/b && cp -pR a b; sort -u x:yyy; docker run -p 8080:80 -u 1000:1000 -a x",
@@ -565,6 +653,7 @@ static void test_chunks(void **state)
 		buffer_format(&text, "%*s", (int)(i * 37 % 991), "");
 		buffer_text(&text,
 			    everywhere[i % (sizeof(everywhere) / sizeof(everywhere[0]))].text);
+		buffer_text(&text, " ");
 		if (i % 50 == 0)
 			buffer_text(&text, value);
 		buffer_text(&text, everyday[i % (sizeof(everyday) / sizeof(everyday[0]))]);
