@@ -1,7 +1,7 @@
 /*
  * bawn-pack: compresses what a task wrote, and reads it again (ipc/pack.h). It jails itself before
  * it looks at a byte: whatever the bytes do to the library, there is no file, no socket, no program
- * and no other process to reach, only the descriptors it came with.
+ * and no other process to reach, only the descriptors it came with and the memory of one of them.
  *
  * Memory does not grow with the input: a bomb is written out to its reader, or until the limit. Its
  * exit status is its report: the number of the step that failed.
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <zstd.h>
@@ -38,6 +39,7 @@ enum step {
 struct work {
 	struct pack_order order;
 	struct pack_answer answer;
+	unsigned char *ring; /* NULL: none was given */
 	unsigned char in[CHUNK_BYTES], out[CHUNK_BYTES];
 };
 
@@ -61,23 +63,53 @@ static ssize_t take(void)
 	return count;
 }
 
-static int compress_some(ZSTD_CCtx *context, size_t length, ZSTD_EndDirective how)
+/* The piece of a slot, and behind it the room for what becomes of it. */
+static const unsigned char *piece_of(uint64_t number)
 {
-	ZSTD_inBuffer in = { work.in, length, 0 };
+	return work.ring + number % PACK_SLOTS * PACK_SLOT_BYTES;
+}
+
+static unsigned char *room_of(uint64_t number)
+{
+	return work.ring + number % PACK_SLOTS * PACK_SLOT_BYTES + PACK_PIECE_BYTES;
+}
+
+static int compress_piece(ZSTD_CCtx *context, const unsigned char *bytes, size_t length,
+			  ZSTD_EndDirective how, ZSTD_outBuffer *out)
+{
+	ZSTD_inBuffer in = { bytes, length, 0 };
 	size_t left;
 
 	do {
-		ZSTD_outBuffer out = { work.out, sizeof(work.out), 0 };
-		int result;
-
-		left = ZSTD_compressStream2(context, &out, &in, how);
+		left = ZSTD_compressStream2(context, out, &in, how);
 		if (ZSTD_isError(left))
 			return -ENOMEM;
-		result = put(&out);
-		if (result < 0)
-			return result;
-	} while (how == ZSTD_e_end ? left > 0 : in.pos < in.size);
+		if (left && out->pos == out->size)
+			return -ENOBUFS;
+	} while (left);
 	return 0;
+}
+
+static int tell_length(const ZSTD_outBuffer *out)
+{
+	uint32_t length = (uint32_t)out->pos;
+
+	work.answer.written_bytes += length;
+	return fd_write_all(ROLE_FIRST + PACK_OUT, &length, sizeof(length));
+}
+
+/* More than 0: the length of the next piece; 0: the end. */
+static ssize_t take_length(void)
+{
+	uint32_t length;
+	ssize_t count = fd_read_all(ROLE_FIRST + PACK_IN, &length, sizeof(length));
+
+	if (count <= 0)
+		return count;
+	if (count != sizeof(length) || !length || length > PACK_PIECE_BYTES)
+		return -EPROTO;
+	work.answer.read_bytes += length;
+	return length;
 }
 
 struct parameter {
@@ -113,9 +145,9 @@ static int set_up(ZSTD_CCtx *context, const struct parameter *parameters, size_t
 	set_up(context, parameters, sizeof(parameters) / sizeof((parameters)[0]))
 
 /* Whoever writes so much is not to wait for us: the rest is a frame of its own. */
-static int hurry(ZSTD_CCtx *context)
+static int hurry(ZSTD_CCtx *context, ZSTD_outBuffer *out)
 {
-	int result = compress_some(context, 0, ZSTD_e_end);
+	int result = compress_piece(context, NULL, 0, ZSTD_e_end, out);
 
 	return result < 0 ? result : SET_UP(context, fast);
 }
@@ -124,23 +156,34 @@ static int compress_all(void)
 {
 	ZSTD_CCtx *context = ZSTD_createCCtx();
 	bool is_fast = false;
-	ssize_t count = 0;
+	ssize_t length = 0;
+	uint64_t number = 0;
 	int result = 0;
 
-	if (!context || SET_UP(context, small) < 0)
+	if (!context || !work.ring || SET_UP(context, small) < 0)
 		return -ENOMEM;
-	while (result == 0 && (count = take()) > 0) {
+	for (; result == 0 && (length = take_length()) > 0; number++) {
+		ZSTD_outBuffer out = { room_of(number), PACK_ROOM_BYTES, 0 };
+
 		if (!is_fast && work.answer.read_bytes > SMALL_BYTES) {
 			is_fast = true;
-			result = hurry(context);
+			result = hurry(context, &out);
 		}
 		if (result == 0)
-			result = compress_some(context, (size_t)count, ZSTD_e_continue);
+			result = compress_piece(context, piece_of(number), (size_t)length,
+						ZSTD_e_flush, &out);
+		if (result == 0)
+			result = tell_length(&out);
 	}
-	if (result == 0 && count == 0)
-		result = compress_some(context, 0, ZSTD_e_end);
+	if (result == 0 && length == 0) {
+		ZSTD_outBuffer out = { room_of(number), PACK_ROOM_BYTES, 0 };
+
+		result = compress_piece(context, NULL, 0, ZSTD_e_end, &out);
+		if (result == 0)
+			result = tell_length(&out);
+	}
 	ZSTD_freeCCtx(context);
-	return result < 0 ? result : (int)count;
+	return result < 0 ? result : (int)length;
 }
 
 /* ret_left: 0 where a frame has just ended. */
@@ -208,7 +251,12 @@ int main(void)
 		.memory_bytes = LIMIT_MEMORY_BYTES,
 		.filter = SECCOMP_VARIANT_PACK,
 	};
+	/* nothing can be mapped afterwards; what lies in it is not looked at before */
+	void *ring = mmap(NULL, PACK_RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  ROLE_FIRST + PACK_RING, 0);
 	int failed = jail_enter(&jail);
+
+	work.ring = ring == MAP_FAILED ? NULL : ring;
 
 	jail_leave(failed ? failed : (int)run());
 }

@@ -1,8 +1,8 @@
 /*
  * How it looks: three bytes at each position index a table, which says whether a secret may be
  * there: one of the triggers of trace/token.h, the rarest three bytes of a known value, or a mark
- * of ours. Most positions are through with that. The table is filled by mask_begin() and
- * mask_add().
+ * of ours. Most positions are through with that; a second table has the last word on the others.
+ * Both are filled by mask_begin() and mask_add().
  */
 #include "trace/mask.h"
 
@@ -141,14 +141,27 @@ static uint32_t place(uint32_t three)
 	return (three & 0xffffff) * 0x13a9dd75u >> (32 - MASK_TABLE_BITS);
 }
 
+/* Another place, for what has met one of the first by chance. */
+static uint32_t second_place(uint32_t three)
+{
+	return (three & 0xffffff) * 0x9e3779b1u >> (32 - MASK_TABLE_BITS);
+}
+
 static void set(struct mask *mask, uint32_t three)
 {
 	mask->table[place(three) / 32] |= 1u << place(three) % 32;
+	mask->second[second_place(three) / 32] |= 1u << second_place(three) % 32;
 }
 
 static uint32_t is_set(const uint32_t *table, uint32_t three)
 {
 	return table[place(three) / 32] >> place(three) % 32 & 1;
+}
+
+static bool may_be(const struct mask *mask, uint32_t three)
+{
+	return is_set(mask->table, three) &&
+	       mask->second[second_place(three) / 32] >> second_place(three) % 32 & 1;
 }
 
 static uint32_t three_at(const char *bytes)
@@ -176,6 +189,7 @@ void mask_begin(struct mask *mask, const unsigned char key[static MASK_KEY_BYTES
 
 	hmac_key_set(&mask->key, key, MASK_KEY_BYTES);
 	memset(mask->table, 0, sizeof(mask->table));
+	memset(mask->second, 0, sizeof(mask->second));
 	for (size_t i = 0; (trigger = token_trigger(i)); i++)
 		set(mask, three_at(trigger));
 	set(mask, three_at(MARK));
@@ -404,27 +418,44 @@ int mask_add(struct mask *mask, const char *name, const char *value)
 
 /* ---- looking ---- */
 
+/* Past what is certainly none, four positions at a time, as far as seven bytes are before `end`. */
+static size_t skip(const uint32_t *table, const char *bytes, size_t at, size_t end)
+{
+	while (at + 7 <= end &&
+	       !(is_set(table, four_at(bytes + at)) | is_set(table, four_at(bytes + at + 1)) |
+		 is_set(table, four_at(bytes + at + 2)) | is_set(table, four_at(bytes + at + 3))))
+		at += 4;
+	return at;
+}
+
+/* The same with a byte for each bit, which is faster and takes more pages. */
+static size_t skip_wide(const uint8_t *wide, const char *bytes, size_t at, size_t end)
+{
+	while (at + 7 <= end &&
+	       !(wide[place(four_at(bytes + at))] | wide[place(four_at(bytes + at + 1))] |
+		 wide[place(four_at(bytes + at + 2))] | wide[place(four_at(bytes + at + 3))]))
+		at += 4;
+	return at;
+}
+
 /*
  * The first position in [at, limit) where there may be something; at least limit for none. wide:
- * the table with a byte for each bit, which is faster and takes more pages; or NULL.
+ * the table of a long stream, or NULL.
  */
 static size_t next_trigger(const struct mask *mask, const uint8_t *wide,
 			   const struct token_text *text, size_t at, size_t limit)
 {
-	const uint32_t *table = mask->table;
+	const size_t end = limit < text->length ? limit : text->length;
 	const char *bytes = text->bytes;
 
-	while (wide && at + 7 <= limit && at + 7 <= text->length &&
-	       !(wide[place(four_at(bytes + at))] | wide[place(four_at(bytes + at + 1))] |
-		 wide[place(four_at(bytes + at + 2))] | wide[place(four_at(bytes + at + 3))]))
-		at += 4;
-	while (!wide && at + 7 <= limit && at + 7 <= text->length &&
-	       !(is_set(table, four_at(bytes + at)) | is_set(table, four_at(bytes + at + 1)) |
-		 is_set(table, four_at(bytes + at + 2)) | is_set(table, four_at(bytes + at + 3))))
-		at += 4;
-	for (; at < limit && at + 3 <= text->length; at++)
-		if (is_set(table, three_at(bytes + at)))
-			return at;
+	while (at < limit && at + 3 <= text->length) {
+		size_t stop;
+
+		at = wide ? skip_wide(wide, bytes, at, end) : skip(mask->table, bytes, at, end);
+		for (stop = at + 4; at < stop && at < limit && at + 3 <= text->length; at++)
+			if (may_be(mask, three_at(bytes + at)))
+				return at;
+	}
 	return at > limit ? at : limit;
 }
 
@@ -516,7 +547,7 @@ static void widen(const struct mask *mask, const struct token_text *text, size_t
 	struct token_hit hit;
 
 	for (size_t at = from; at < found->end && at + 3 <= text->length; at++) {
-		if (!is_set(mask->table, three_at(text->bytes + at)))
+		if (!may_be(mask, three_at(text->bytes + at)))
 			continue;
 		if (value_at(mask, text, at, &value))
 			join(found, &value);
@@ -532,7 +563,7 @@ static void leave_mark(const struct mask *mask, const struct token_text *text, s
 	struct found value;
 
 	for (size_t at = found->start; mask->form_count && at < found->end; at++)
-		if (at + 3 <= text->length && is_set(mask->table, three_at(text->bytes + at)) &&
+		if (at + 3 <= text->length && may_be(mask, three_at(text->bytes + at)) &&
 		    value_at(mask, text, at, &value) &&
 		    (value.start < found->start || value.end > found->end)) {
 			*found = value;

@@ -55,7 +55,7 @@ struct mask {
 	struct mask_value *values; /* owned, as all below */
 	struct mask_form *forms;
 	size_t value_count, form_count;
-	uint32_t table[(1u << MASK_TABLE_BITS) / 32];
+	uint32_t table[(1u << MASK_TABLE_BITS) / 32], second[(1u << MASK_TABLE_BITS) / 32];
 };
 
 #define MASK_NONE ((struct mask){ 0 })

@@ -1,6 +1,6 @@
 /*
- * The supervisor's side of bawn-pack (ipc/pack.h): bytes on their way to a compressed file, and
- * back from one. The role is one process for one file. Whoever does not hear of it for PACK_WAIT_MS
+ * The supervisor's side of bawn-pack (ipc/pack.h): bytes on their way to a compressed file, which
+ * is written here, and back from one. The role is one process for one file. Whoever does not hear of it for PACK_WAIT_MS
  * gives it up; then, as where it is missing, the caller does without.
  */
 #pragma once
@@ -18,12 +18,18 @@ struct error;
 
 struct pack {
 	struct role role;
-	int pipe; /* owned: what is to be compressed goes in, or what was comes out */
+	int pipe;    /* owned: lengths of pieces go in, or what was compressed comes out */
+	int lengths; /* owned: of what became of the pieces */
+	int out_fd;  /* borrowed */
+	unsigned char *ring;
+	size_t filled; /* of the piece that is next */
+	uint64_t sent, heard, written_bytes;
+	int failure; /* of writing to out_fd */
 };
 
-#define PACK_NONE ((struct pack){ .role = ROLE_NONE, .pipe = -1 })
+#define PACK_NONE ((struct pack){ .role = ROLE_NONE, .pipe = -1, .lengths = -1, .out_fd = -1 })
 
-/* What is fed will be written to out_fd, compressed. */
+/* What is fed will be written to out_fd, compressed; out_fd is borrowed until pack_end(). */
 int pack_begin(int out_fd, struct pack *ret_pack, struct error *error)
 	__attribute__((warn_unused_result));
 /* -EPIPE: it has ended; pack_finish() tells why. -ETIMEDOUT. */
