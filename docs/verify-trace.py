@@ -17,11 +17,12 @@ LINE = re.compile((r"\{" + ",".join(f'"{name}":{form}' for name, form in {
     "v": "1", "seq": NUMBER, "time": TIME, "mono_ns": NUMBER, "boot": TEXT, "host": TEXT,
     "task": NAME, "action": NAME, "parent": NAME, "layer": TEXT, "type": TEXT,
     "body": r"\{.*\}", "prev": HASH, "hash": HASH}.items()) + r"\}").encode(), re.S | re.A)
-LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # all surrogates but those that stand for a byte
+HEAD = re.compile(rf"bawn-head-v1 ([0-9a-f]{{32}}) (\d+) ({HEX}) ({HEX}) ({HEX}{HEX})\s*")
 
 
 class Bad(Exception):
-    """A line (0: the file as a whole), and the kind of its fault."""
+    """A line (0: the file as a whole), the kind of its fault, and what could not be opened."""
 
 
 def need(condition, line, kind):
@@ -33,19 +34,14 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-class Odd(OSError):
-    """What lies there is no file of a trace."""
-
-
 def opened(path):
     """Only what lies there itself, and has an end: a link could lead anywhere, a FIFO waits."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
-        raise Odd(f"{path}: no regular file")
+        raise Bad(0, "foreign", f"{path}: no regular file")
     return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
 
 def sound(value, depth=-1):
-    """No surrogate stands alone but those that stand for a byte; nothing is too deep."""
     if isinstance(value, str):
         return not LONE.search(value)
     inner = [*value, *value.values()] if isinstance(value, dict) else value
@@ -72,6 +68,11 @@ def lines(path):
     with opened(path) as file:
         while raw := file.readline(LIMIT):
             yield parse(raw)
+
+
+def first(path):
+    record = next(lines(path), None)
+    return record if isinstance(record, dict) else {"task": None, "layer": None}
 
 
 def follow(path, prev, count=None, last=None):
@@ -103,15 +104,28 @@ def follow(path, prev, count=None, last=None):
     need(count is None or not hashes or last in (None, prev), count, "rewritten")
 
 
+def read_key(data):
+    """The 32 bytes of a public key: in hex, or as openssl knows it."""
+    text = data.strip()
+    return bytes.fromhex(text.decode()) if re.fullmatch(HEX.encode(), text) else subprocess.run(
+        ["openssl", "pkey", "-pubin", "-outform", "DER"], input=data, check=True,
+        stdout=subprocess.PIPE).stdout[-32:]
+
+
 class Trace:
     def __init__(self, key):
-        self.key, self.given, self.pins, self.tasks = key, key, [], {}
-        self.removed, self.open, self.odd = set(), set(), set()
-        self.good, self.bad, self.installation, self.heads = False, 0, None, 0
+        self.key, self.pins, self.tasks, self.removed, self.open = key, [], {}, set(), set()
+        self.good, self.bad, self.installation, self.heads = False, False, None, 0
 
-    def tell(self, path, line, kind):
-        self.bad += 1
-        print(f"{path}:{line}: {kind}" if line else f"{path}: {kind}")
+    def judge(self, path, check, *arguments):
+        """Runs a check and prints what is bad, which is also returned."""
+        try:
+            check(*arguments)
+        except Bad as bad:
+            self.bad, (line, kind, *_) = True, bad.args
+            print(f"{path}:{line}: {kind}" if line else f"{path}: {kind}")
+            return line, kind
+        return None
 
     def signed(self, line, public, fields, signature):
         """The signature is good, and our key's; the first key that is seen is ours."""
@@ -125,31 +139,21 @@ class Trace:
         need(done.returncode == 0, line, "signature")
         self.key = public
 
-    def pin(self, text, name):
-        match = re.fullmatch(rf"bawn-head-v1 ([0-9a-f]{{32}}) (\d+) ({HEX}) ({HEX}) ({HEX}{HEX})\s*",
-                             text)
-        try:
-            need(match, 0, "form")
-            self.signed(0, bytes.fromhex(match[4]), match.groups()[:3], bytes.fromhex(match[5]))
-            self.pins.append((match[1], int(match[2]), match[3]))
-        except Bad as bad:
-            self.tell(name, *bad.args)
+    def pin(self, text):
+        match = HEAD.fullmatch(text)
+        need(match, 0, "form")
+        self.signed(0, bytes.fromhex(match[4]), match.groups()[:3], bytes.fromhex(match[5]))
+        self.pins.append((match[1], int(match[2]), match[3]))
 
     def ledger(self, path):
         number = 0
-        try:
-            for number, record in follow(path, "0" * 64):
-                self.ledger_record(number, record)
-            need(number, 1, "empty")
-            need(all(seq < number for _, seq, _ in self.pins), number + 1, "truncated")
-            self.good = True
-        except Odd:
-            self.tell(path, 0, "foreign")
-        except Bad as bad:
-            self.tell(path, *bad.args)
+        for number, record in follow(path, "0" * 64):
+            self.ledger_record(number, record, record["body"], record["type"], record["task"])
+        need(number, 1, "empty")
+        need(all(seq < number for _, seq, _ in self.pins), number + 1, "truncated")
+        self.good = True
 
-    def ledger_record(self, number, record):
-        kind, body, task = record["type"], record["body"], record["task"]
+    def ledger_record(self, number, record, body, kind, task):
         row = self.tasks.get(task)
         need(record["layer"] == "ledger", number, "misplaced")
         need(all(pin[1] != record["seq"] or pin[2] == record["hash"] for pin in self.pins), number,
@@ -181,10 +185,8 @@ class Trace:
             self.open.remove((task, body["intent"]))
 
     def chain(self, path, task, root=None):
-        if task is None:  # a renamed file: its first record says whose it is
-            task = next((r["task"] for r in lines(path) if isinstance(r, dict)), None)
+        task = task or first(path)["task"]  # a renamed file: its first record says whose it is
         row, ended, number = self.tasks.get(task), False, 0
-        open_end = self.good and row and not row["end"]
         try:
             for number, record in follow(path, "", *(row and row["end"] or ())):
                 need(number > 1 or row or not self.good, 1, "unknown")
@@ -192,110 +194,87 @@ class Trace:
                 need(record["layer"] != "ledger" and record["task"] == task and not ended and
                      (record["type"] == "task.start") == (number == 1), number, "misplaced")
                 ended = record["type"] in ("task.end", "task.lost")
-                for folder, name in self.blobs_of(record, root) if root else ():
-                    self.blob(number, task, folder, name)
+                self.blobs(number, record, root)
             need(number or row or self.good, 1, "empty")
-            if not ended and not (row and row["end"]):
-                print(f"unfinished: {task}")
-        except Odd:
-            self.tell(path, 0, "foreign")
-            self.odd.add(task)
-        except Bad as bad:
-            if bad.args[1] == "torn" and open_end:
-                print(f"unfinished: {task}")
-            else:
-                self.tell(path, *bad.args)
+        except Bad as bad:  # a task that lives may be writing a line
+            if bad.args[1] != "torn" or not (self.good and row and not row["end"]):
+                raise
+        if not ended and not (row and row["end"]):
+            print(f"unfinished: {task}")
 
-    def blobs_of(self, record, root):
-        names = {"task.start": ["policy_kept"], "stream": ["blob", "index"]}.get(record["type"], ())
-        folder = root / ("policies" if "policy_kept" in names else f"blobs/{record['task']}")
-        return [(folder, record["body"][name]) for name in names if record["body"][name]]
+    def blobs(self, number, record, root):
+        names = {"task.start": ["policy_kept"], "stream": ["blob", "index"]}.get(record["type"], [])
+        for name in [record["body"][name] for name in names if root and record["body"][name]]:
+            folder = root / ("blobs" if "blob" in names else "policies")
+            linked = folder.is_symlink()  # what is behind a link is none of the copy
+            if "blob" in names:
+                folder = folder / record["task"]
+                linked = linked or folder.is_symlink()
+            found = [p for p in (folder / name[:64], folder / (name[:64] + ".zst"))
+                     if os.path.lexists(p) and not linked]
+            if not found:
+                need((record["task"], name[:64]) in self.removed, number, "blob-missing")
+            elif self.content(found[0]) != name[:64]:
+                raise Bad(number, "blob-changed")
 
-    def blob(self, number, task, folder, name):
-        path = next((folder / (name[:64] + end) for end in ("", ".zst")
-                     if os.path.lexists(folder / (name[:64] + end))), None)
-        # a linked folder is none of the copy
-        if not path or folder.is_symlink() or folder.parent.name == "blobs" and \
-                folder.parent.is_symlink():
-            need((task, name[:64]) in self.removed, number, "blob-missing")
-            return
-        digest, failed = hashlib.sha256(), True
+    @staticmethod
+    def content(path):
+        digest = hashlib.sha256()
         try:
-            with opened(path) as file:
-                unpack = subprocess.Popen(["zstd", "-dcq"] if path.suffix else ["cat"], stdin=file,
-                                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            with opened(path) as file, subprocess.Popen(
+                    ["zstd", "-dcq"] if path.suffix else ["cat"], stdin=file,
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as unpack:
                 while piece := unpack.stdout.read(1 << 20):
                     digest.update(piece)
-                failed = unpack.wait() != 0
-        except Odd:
-            pass
-        need(not failed and digest.hexdigest() == name[:64], number, "blob-changed")
+        except Bad:
+            return None
+        return digest.hexdigest() if unpack.returncode == 0 else None
 
     def directory(self, root):
         if os.path.lexists(root / "head"):
             with opened(root / "head") as file:
-                self.pin(file.read(4096).decode(errors="replace"), root / "head")
-        self.ledger(root / "ledger")
+                self.judge(root / "head", self.pin, file.read(4096).decode(errors="replace"))
+        self.judge(root / "ledger", self.ledger, root / "ledger")
         there = {path.stem: path for path in sorted((root / "tasks").glob("*.jsonl"))}
         for task in [t for t in self.tasks if t in there] + [t for t in there if t not in self.tasks]:
-            self.chain(there[task], task, root)
+            if self.judge(there[task], self.chain, there[task], task, root) == (0, "foreign"):
+                del there[task]
         for task, row in self.tasks.items():
-            lacks = task not in there or task in self.odd
-            if lacks and not row["gone"] and row["end"] and row["end"][0] != 0:
-                self.tell(root / "ledger", row["line"], "missing")
-
-
-def read_key(data):
-    """The 32 bytes of a public key: in hex, or as openssl knows it."""
-    text = data.strip()
-    return bytes.fromhex(text.decode()) if re.fullmatch(HEX.encode(), text) else subprocess.run(
-        ["openssl", "pkey", "-pubin", "-outform", "DER"], input=data, check=True,
-        stdout=subprocess.PIPE).stdout[-32:]
-
-
-def is_ledger(path):
-    first = None if path.suffix == ".jsonl" else next(lines(path), None)
-    return path.name == "ledger" or isinstance(first, dict) and first["layer"] == "ledger"
-
-
-def caveats(trace, root, pinned, files):
-    """What a verdict of "good" leaves open, and what would show it."""
-    ledger = trace.installation is not None
-    for holds, text in (
-            (not ledger, "no ledger was given: that a chain is whole, and whose it is"),
-            (ledger and not trace.heads, "no signed head: who can write the files can write all anew"),
-            (ledger and not pinned, "no head was pinned (--head): a tail that the key's owner cut "
-             "off or wrote anew"),
-            (trace.heads and not trace.given, "no key was given (--key): who changed the key, too"),
-            (not root, "blobs were not looked at: give the directory of the trace"),
-            (not root and ledger and len(trace.tasks) > len(files) - 1,
-             "not all tasks of the ledger were given")):
-        if holds:
-            print(f"not shown: {text}")
+            if task not in there and not row["gone"] and row["end"] and row["end"][0] != 0:
+                self.judge(root / "ledger", need, False, row["line"], "missing")
 
 
 def check(given):
     trace = Trace(given.key and read_key(Path(given.key).read_bytes()))
-    root = given.files[0].is_dir()
+    root = given.files[0] if given.files[0].is_dir() else None
     if given.head:
-        trace.pin(given.head if given.head.startswith("bawn-head-")
-                  else Path(given.head).read_text(), "--head")
+        is_line = given.head.startswith("bawn-head-")
+        trace.judge("--head", trace.pin, given.head if is_line else Path(given.head).read_text())
+    if root and not trace.key and os.path.lexists(root / "key/public"):
+        with opened(root / "key/public") as file:
+            trace.key = read_key(file.read(4096))
     if root:
-        key = given.files[0] / "key/public"
-        if not trace.key and os.path.lexists(key):
-            with opened(key) as file:
-                trace.key = read_key(file.read(4096))
-        trace.directory(given.files[0])
+        trace.directory(root)
     else:
-        for path in given.files:
-            opened(path).close()
-        for path in sorted(given.files, key=lambda path: not is_ledger(path)):
+        ledgers = [path for path in given.files if opened(path).close() or path.name == "ledger" or
+                   path.suffix != ".jsonl" and first(path)["layer"] == "ledger"]
+        for path in ledgers:
+            trace.judge(path, trace.ledger, path)
+        for path in [path for path in given.files if path not in ledgers]:
             named = re.fullmatch(r"(t-.{20})\.jsonl", path.name)
-            if is_ledger(path):
-                trace.ledger(path)
-            else:
-                trace.chain(path, named and named[1])
-    caveats(trace, root, given.head, given.files)
+            trace.judge(path, trace.chain, path, named and named[1])
+    ledger = trace.installation is not None
+    for holds, text in (  # what a verdict of "good" leaves open, and what would show it
+            (not ledger, "no ledger was given: that a chain is whole, and whose it is"),
+            (ledger and not trace.heads, "no signed head: who can write the files can write all anew"),
+            (ledger and not given.head, "no head was pinned (--head): a tail that the key's owner "
+             "cut off or wrote anew"),
+            (trace.heads and not given.key, "no key was given (--key): who changed the key, too"),
+            (not root, "blobs were not looked at: give the directory of the trace"),
+            (not root and ledger and len(trace.tasks) > len(given.files) - 1,
+             "not all tasks of the ledger were given")):
+        if holds:
+            print(f"not shown: {text}")
     print("bad" if trace.bad else "good")
     return 1 if trace.bad else 0
 
@@ -310,8 +289,9 @@ def main():
         parser.error("a directory is given alone; a key by --key FILE, a head by --head")
     try:
         return check(given)
-    except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        print(f"verify-trace: {error}", file=sys.stderr)
+    except (Bad, OSError, ValueError, subprocess.CalledProcessError) as error:
+        what = error.args[-1] if isinstance(error, Bad) else error
+        print(f"verify-trace: {what}", file=sys.stderr)
         return 2
 
 

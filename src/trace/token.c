@@ -13,13 +13,14 @@ enum special {
 	SPECIAL_AWS_LOWER,
 	SPECIAL_AWS_UPPER,
 	SPECIAL_AWS_CAMEL,
+	SPECIAL_NETRC,
 	SPECIAL_COUNT
 };
 
 static const char *const special_trigger[SPECIAL_COUNT] = {
 	[SPECIAL_JWT] = "eyJ",	     [SPECIAL_PEM] = "BEG",	  [SPECIAL_URL] = "://",
 	[SPECIAL_BEARER] = "rer",    [SPECIAL_BASIC] = "sic",	  [SPECIAL_AWS_LOWER] = "t_a",
-	[SPECIAL_AWS_UPPER] = "T_A", [SPECIAL_AWS_CAMEL] = "tAc",
+	[SPECIAL_AWS_UPPER] = "T_A", [SPECIAL_AWS_CAMEL] = "tAc", [SPECIAL_NETRC] = "ogi",
 };
 
 const char *const token_kinds[] = { "jwt",	  "private-key", "url-password", "authorization",
@@ -68,6 +69,7 @@ bool token_at(const struct token_text *text, size_t at, struct token_hit *ret_hi
 		[SPECIAL_URL] = token_match_url,       [SPECIAL_BEARER] = token_match_bearer,
 		[SPECIAL_AWS_LOWER] = token_match_aws, [SPECIAL_AWS_UPPER] = token_match_aws,
 		[SPECIAL_AWS_CAMEL] = token_match_aws, [SPECIAL_BASIC] = token_match_basic,
+		[SPECIAL_NETRC] = token_match_netrc,
 	};
 	const char *bytes = text->bytes + at;
 

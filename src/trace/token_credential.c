@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+/* Between the words of a .netrc, which people indent. */
+#define NETRC_BLANKS 64
+#define WORD_LONGEST 256
+
 /* Behind the word of a scheme: where its credentials begin, here or in the next argument. */
 static size_t behind_scheme(const struct token_text *text, size_t at)
 {
@@ -45,16 +49,62 @@ static bool is_user_and_password(const struct token_text *text, size_t at, size_
 	return has_colon;
 }
 
+bool token_match_encoded(const struct token_text *text, size_t at, struct token_hit *ret_hit)
+{
+	size_t end = run(text, at, ALNUM | BASE64, LONGEST);
+
+	return end - at >= 8 && is_user_and_password(text, at, end) &&
+	       hit(ret_hit, at, end, token_kinds[KIND_AUTHORIZATION]);
+}
+
 bool token_match_basic(const struct token_text *text, size_t at, struct token_hit *ret_hit)
 {
-	size_t end;
-
 	if (at < 2 || !says_caseless(text, at - 2, "basic"))
 		return false;
 	at = behind_scheme(text, at + 3);
-	end = at ? run(text, at, ALNUM | BASE64, LONGEST) : 0;
-	return at && end - at >= 8 && is_user_and_password(text, at, end) &&
-	       hit(ret_hit, at, end, token_kinds[KIND_AUTHORIZATION]);
+	return at && token_match_encoded(text, at, ret_hit);
+}
+
+/* Past blanks and line breaks, at least one of them; 0: there is none. */
+static size_t behind_space(const struct token_text *text, size_t at)
+{
+	size_t end = at, step;
+	uint32_t value;
+
+	while (end - at < NETRC_BLANKS && (step = token_unit(text, end, &value)) &&
+	       (value == ' ' || value == '\t' || value == '\n' || value == '\r'))
+		end += step;
+	return end > at ? end : 0;
+}
+
+static size_t word_end(const struct token_text *text, size_t at)
+{
+	size_t end = at, step;
+	uint32_t value;
+
+	while (end - at < WORD_LONGEST && (step = token_unit(text, end, &value)) && value > ' ' &&
+	       value != '"' && value != '\'')
+		end += step;
+	return end;
+}
+
+/* `machine HOST login NAME password SECRET` of a .netrc, on one line or on two; the trigger is in "login". */
+bool token_match_netrc(const struct token_text *text, size_t at, struct token_hit *ret_hit)
+{
+	size_t back = at < TOKEN_REACH_BACK ? at : TOKEN_REACH_BACK, end;
+
+	if (at < 1 || !says(text, at - 1, "login") ||
+	    !(memmem(text->bytes + at - back, back, "machine", 7) ||
+	      memmem(text->bytes + at - back, back, "default", 7)))
+		return false;
+	at = behind_space(text, at + 4);
+	at = at ? behind_space(text, word_end(text, at)) : 0;
+	if (!at || !says(text, at, "password"))
+		return false;
+	at = behind_space(text, at + 8);
+	end = at ? word_end(text, at) : 0;
+	return end - at >= 3 && !token_is_placeholder(text, at, end) &&
+	       hit(ret_hit, at, end, token_kinds[KIND_PASSWORD]);
 }
 
 bool token_match_bearer(const struct token_text *text, size_t at, struct token_hit *ret_hit)

@@ -156,6 +156,9 @@ bool token_match_option(const struct token_text *text, size_t at, struct token_h
 
 /* --- token_credential.c */
 
+/* at: of base64 of name:password. */
+bool token_match_encoded(const struct token_text *text, size_t at, struct token_hit *ret_hit);
+bool token_match_netrc(const struct token_text *text, size_t at, struct token_hit *ret_hit);
 bool token_match_basic(const struct token_text *text, size_t at, struct token_hit *ret_hit);
 bool token_match_bearer(const struct token_text *text, size_t at, struct token_hit *ret_hit);
 bool token_match_url(const struct token_text *text, size_t at, struct token_hit *ret_hit);

@@ -36,13 +36,14 @@ static const struct name {
 
 /* Last two letters of the names above and of some headers, with what may follow. */
 const char *const token_name_triggers[] = {
-	"rd=",	"RD=",	"rd:",	"RD:",	"rd\"", "RD\"", "rd'",	"RD'",	"rd\\", "RD\\", "wd=",
-	"WD=",	"wd:",	"WD:",	"wd\"", "WD\"", "wd'",	"WD'",	"wd\\", "WD\\", "se=",	"SE=",
-	"se:",	"SE:",	"se\"", "SE\"", "se'",	"SE'",	"se\\", "SE\\", "et=",	"ET=",	"et:",
-	"ET:",	"et\"", "ET\"", "et'",	"ET'",	"et\\", "ET\\", "en=",	"EN=",	"en:",	"EN:",
-	"en\"", "EN\"", "en'",	"EN'",	"en\\", "EN\\", "ey=",	"EY=",	"ey:",	"EY:",	"ey\"",
-	"EY\"", "ey'",	"EY'",	"ey\\", "EY\\", "on:",	"ON:",	"on\"", "ON\"", "on'",	"on\\",
-	"ie:",	"IE:",	"ie\"", "ie'",	"-u\"", "er\"",
+	"rd=",	"RD=",	"rd:",	"RD:",	"rd\"", "RD\"", "rd'", "RD'",  "rd\\", "RD\\",
+	"wd=",	"WD=",	"wd:",	"WD:",	"wd\"", "WD\"", "wd'", "WD'",  "wd\\", "WD\\",
+	"se=",	"SE=",	"se:",	"SE:",	"se\"", "SE\"", "se'", "SE'",  "se\\", "SE\\",
+	"et=",	"ET=",	"et:",	"ET:",	"et\"", "ET\"", "et'", "ET'",  "et\\", "ET\\",
+	"en=",	"EN=",	"en:",	"EN:",	"en\"", "EN\"", "en'", "EN'",  "en\\", "EN\\",
+	"ey=",	"EY=",	"ey:",	"EY:",	"ey\"", "EY\"", "ey'", "EY'",  "ey\\", "EY\\",
+	"on:",	"ON:",	"on\"", "ON\"", "on'",	"on\\", "ie:", "IE:",  "ie\"", "ie'",
+	"-u\"", "er\"", "th=",	"TH=",	"th:",	"th\"", "th'", "th\\",
 };
 
 const size_t token_name_trigger_count =
@@ -265,6 +266,12 @@ bool token_match_name(const struct token_text *text, size_t at, struct token_hit
 		at = behind_sign(text, end, &is_loose);
 		at = at ? token_skip(text, at, "\"'", 1) : 0;
 		return at && take_cookie(text, at, ret_hit);
+	}
+	/* "auth" of docker's, `_auth` of npm's */
+	if (ends_in(text, start, end, (struct name)NAME("auth"))) {
+		at = behind_sign(text, end, &is_loose);
+		at = at ? token_skip(text, at, "\"'", 1) : 0;
+		return at && token_match_encoded(text, at, ret_hit);
 	}
 	for (size_t i = 0; i < NAME_COUNT; i++) {
 		if (!ends_in(text, start, end, names[i]))

@@ -86,6 +86,22 @@ struct row {
 };
 
 static const struct row everywhere[] = {
+	{ "password",
+	  "machine h login u password hunter"
+	  "2XyZ",
+	  "hunter2" },
+	{ "password",
+	  "machine h\n\tlogin u\n\tpassword hunter"
+	  "2XyZ\nmachine i",
+	  "hunter2" },
+	{ "authorization",
+	  "{\"auths\": {\"r.example\": {\"auth\": \"dXNlcjpw"
+	  "YXNzd29yZA==\"}}}",
+	  "dXNlcj" },
+	{ "authorization",
+	  "//r.example/:_auth=dXNlcjpw"
+	  "YXNzd29yZA==",
+	  "dXNlcj" },
 	{ "linear", "lin_api_" A36 "aB3d", "aB3dE5" },
 	{ "notion",
 	  "ntn_"
@@ -440,6 +456,7 @@ static const char *const everyday[] = {
 	"https://example.com:8080/@scope/pkg http://[::1]:80/a@b git@github.com:a/b.git ss"
 	"h://git@h/x",
 	"gcc -Wall -c monkey.c -o monkey.o keyboard=us key=value monkey=12345678a",
+	"login name password: ask; the login user password changed; logical auth=none auth: basic auth=\"oauth2\"",
 	"fw_setenv pul-request fc-cache -fv dapi secret_key_base aio_context_t oy2 1//0 sqp_solver cio",
 	"etag 0a1b2c3d4e5f60718293a4b5c6d7e8f9-usage us-east-1 rnd_seed=12 00:AA:BB:CC:DD:EE 12:AAAA",
 	"AKIAlowercaseisnotone ASIAN AIzawa xoxo-hugs ghp_short glpat-short hf_hub_download",
