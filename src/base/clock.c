@@ -1,5 +1,9 @@
 #include "base/clock.h"
 
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,4 +63,18 @@ void clock_text(uint64_t wall_ns, char ret_text[static CLOCK_TEXT_BYTES])
 	at = put(at, wall_ns % 1000000000u, 9);
 	*at++ = 'Z';
 	*at = '\0';
+}
+
+const char *clock_boot_id(void)
+{
+	static char id[CLOCK_BOOT_BYTES];
+
+	if (!id[0]) {
+		int CLEANUP_FD fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+		ssize_t length = fd < 0 ? 0 : read(fd, id, sizeof(id) - 1);
+
+		id[length > 0 ? length : 0] = '\0';
+		id[strcspn(id, "\n")] = '\0';
+	}
+	return id;
 }

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/sha256.h"
 #include "ipc/codec.h"
@@ -93,10 +94,7 @@ static void put_all(struct buffer *buffer, const struct sweeping_kept *kept)
 
 void sweeping_file_boot(char ret_boot[static SWEEPING_BOOT_BYTES])
 {
-	int CLEANUP_FD fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? 0 : fd_read_all(fd, ret_boot, SWEEPING_BOOT_BYTES - 1);
-
-	ret_boot[length > 0 ? length : 0] = '\0';
+	(void)snprintf(ret_boot, SWEEPING_BOOT_BYTES, "%s", clock_boot_id());
 }
 
 int sweeping_file_write(int task_fd, const struct sweeping_kept *kept)

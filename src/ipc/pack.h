@@ -2,14 +2,14 @@
  * The edge supervisor-pack: what bawn-pack is asked, and what it answers. It turns bytes of a task
  * into another form (Zstandard, RFC 8878) and back; it knows no names of files.
  *
- * Its configuration is a struct pack_order. To decompress, PACK_IN is what it reads from, to the end
- * of file, and PACK_OUT what it writes to.
+ * Its configuration is a struct pack_order. To decompress, PACK_IN is what it reads from, to the
+ * end of file, and PACK_OUT what it writes to.
  *
  * To compress, bytes go through memory of both (PACK_RING), since a pipe would copy each twice: it
  * has PACK_SLOTS slots, each with room for a piece and for what becomes of it. PACK_IN is a pipe of
  * lengths (uint32_t): piece n lies in slot n % PACK_SLOTS. PACK_OUT is one back, a length for each
- * piece, and behind the end of PACK_IN one more. No more than PACK_SLOTS - 1 pieces are on their way,
- * so that there is room for that last one.
+ * piece, and behind the end of PACK_IN one more. No more than PACK_SLOTS - 1 pieces are on their
+ * way, so that there is room for that last one.
  *
  * It answers with one message and ends: PACK_DONE and a struct pack_answer; or PACK_FAILED and the
  * same, with the errno of what failed.

@@ -28,13 +28,10 @@ static const char is_loss[] = "\"layer\":\"result\",\"type\":\"task.lost\",\"bod
 
 void chain_origin_gather(struct arena *arena, struct chain_origin *ret_origin)
 {
-	int CLEANUP_FD fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	struct utsname name;
-	ssize_t length;
 
 	*ret_origin = (struct chain_origin){ .arena = arena };
-	length = fd < 0 ? 0 : read(fd, ret_origin->boot, sizeof(ret_origin->boot) - 1);
-	ret_origin->boot[length > 0 ? strcspn(ret_origin->boot, "\n") : 0] = '\0';
+	memcpy(ret_origin->boot, clock_boot_id(), CLOCK_BOOT_BYTES);
 	if (uname(&name) == 0)
 		memcpy(ret_origin->host, name.nodename,
 		       strnlen(name.nodename, sizeof(ret_origin->host) - 1));

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/sha256.h"
 
@@ -35,8 +36,8 @@ struct arena;
 
 /* Same for all lines that a process writes; gathered once. */
 struct chain_origin {
-	struct arena *arena; /* borrowed: where lines are made; NULL: the heap */
-	char boot[40];	     /* "" where the kernel does not tell */
+	struct arena *arena;	     /* borrowed: where lines are made; NULL: the heap */
+	char boot[CLOCK_BOOT_BYTES]; /* "" where the kernel does not tell */
 	char host[65];
 };
 

@@ -1,7 +1,7 @@
 /*
  * The supervisor's side of bawn-pack (ipc/pack.h): bytes on their way to a compressed file, which
- * is written here, and back from one. The role is one process for one file. Whoever does not hear of it for PACK_WAIT_MS
- * gives it up; then, as where it is missing, the caller does without.
+ * is written here, and back from one. The role is one process for one file. Whoever does not hear
+ * of it for PACK_WAIT_MS gives it up; then, as where it is missing, the caller does without.
  */
 #pragma once
 

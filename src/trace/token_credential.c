@@ -88,7 +88,7 @@ static size_t word_end(const struct token_text *text, size_t at)
 	return end;
 }
 
-/* `machine HOST login NAME password SECRET` of a .netrc, on one line or on two; the trigger is in "login". */
+/* `machine HOST login NAME password SECRET` of a .netrc, on one line or several; at: in "login". */
 bool token_match_netrc(const struct token_text *text, size_t at, struct token_hit *ret_hit)
 {
 	size_t back = at < TOKEN_REACH_BACK ? at : TOKEN_REACH_BACK, end;
