@@ -368,7 +368,8 @@ static bool is_plain_question(const struct command *command)
 
 	return command->words[command->count - 1].kind == CLASSIFY_LITERAL &&
 	       command->program->way != WAY_SHELL && !strstr(command->program->options, "!code") &&
-	       (strcmp(text, "--version") == 0 || strcmp(text, "--help") == 0);
+	       (strcmp(text, "--version") == 0 || strcmp(text, "--help") == 0 ||
+		(strcmp(text, "-v") == 0 && strstr(command->program->options, "!version")));
 }
 
 static void apply_base(struct command *command)

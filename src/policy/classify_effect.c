@@ -44,6 +44,7 @@ static const struct {
 } flag_effects[] = {
 	{ 'D', COMMAND_REMOVES },  { 'W', COMMAND_WRITES },   { 'R', COMMAND_RECURSES },
 	{ 'Q', COMMAND_IS_QUIET }, { 'Z', COMMAND_HAS_TEXT }, { '0', COMMAND_IS_LISTED },
+	{ '2', COMMAND_CHECKS },
 };
 
 struct classify_word command_word(const struct classify_word *like, const char *text)
@@ -235,8 +236,10 @@ void classify_variable(struct classify *classify, const struct classify_word *wo
 void classify_shell_variable(struct classify *classify, const struct classify_word *word)
 {
 	size_t length = strcspn(word->text, "=+");
+	bool named = word->kind == CLASSIFY_LITERAL ||
+		     (!memchr(word->text, '$', length) && !memchr(word->text, '`', length));
 
-	if (memchr(word->text, '[', length) || word->kind == CLASSIFY_UNKNOWN) {
+	if (memchr(word->text, '[', length) || word->kind == CLASSIFY_UNKNOWN || !named) {
 		classify_add(classify, WANTED_UNCLEAR, word, "a name that is evaluated");
 		return;
 	}
@@ -503,8 +506,9 @@ static void clock_format(struct command *command, const struct classify_word *wo
 static void shell_option(struct command *command, const struct classify_word *word)
 {
 	static const char *const harmless[] = {
-		"errexit", "errtrace", "functrace", "noclobber", "noexec",  "noglob", "nolog",
-		"notify",  "nounset",  "physical",  "pipefail",	 "verbose", "xtrace",
+		"errexit", "errtrace", "functrace", "noclobber", "noexec",   "noglob",
+		"nolog",   "notify",   "nounset",   "physical",	 "pipefail", "verbose",
+		"xtrace",  "globstar", "nullglob",  "failglob", /* of shopt's */
 	};
 
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
@@ -524,9 +528,52 @@ static void replaced_mark(struct command *command, const struct classify_word *w
 			     "words of the command are replaced");
 }
 
+/* "declare -a 'x=($(y))'" reads the value as the shell reads its text; what is not known may be so. */
+static void check_value(struct command *command, const struct classify_word *word)
+{
+	const char *value = strchr(word->text, '=');
+
+	if (value && (value[1] == '(' ||
+		      (word->kind != CLASSIFY_LITERAL && (!value[1] || strchr("$`<>", value[1])))))
+		classify_add(command->classify, WANTED_UNCLEAR, word,
+			     "a value that may be evaluated");
+}
+
 static void shell_variable(struct command *command, const struct classify_word *word)
 {
+	/* "declare -p PATH" prints it */
+	if (command->flags & COMMAND_IS_QUIET && word->kind == CLASSIFY_LITERAL &&
+	    !strpbrk(word->text, "=["))
+		return;
+	check_value(command, word);
 	classify_shell_variable(command->classify, word);
+}
+
+static void variable(struct command *command, const struct classify_word *word)
+{
+	if (command->program->way == WAY_SHELL)
+		check_value(command, word);
+	classify_variable(command->classify, word);
+}
+
+/* "%n" of printf's sets the variable that its operand names. */
+static void print_format(struct command *command, const struct classify_word *word)
+{
+	for (const char *at = word->text; (at = strchr(at, '%')); at++) {
+		at += 1 + strspn(at + 1, "#0- +'*.123456789hjlLtz");
+		if (*at == 'n')
+			classify_add(command->classify, WANTED_UNCLEAR, word,
+				     "a format that sets a variable");
+		if (!*at)
+			return;
+	}
+}
+
+/* "kernel.hostname" asks, "kernel.hostname=x" sets. */
+static void kernel_setting(struct command *command, const struct classify_word *word)
+{
+	if (word->kind != CLASSIFY_LITERAL || strchr(word->text, '='))
+		classify_add(command->classify, WANTED_SYSTEM_CHANGE, word, "");
 }
 
 static void credential(struct command *command, const struct classify_word *word)
@@ -576,7 +623,8 @@ static bool judged_effect(struct command *command, char letter, const struct cla
 		{ 'A', command_awk },  { 'b', shell_variable }, { 'j', clock_format },
 		{ 'o', revision },     { 'G', shell_option },	{ 'V', replaced_mark },
 		{ 'J', command_jq },   { 'F', git_key },	{ 'M', ps_options },
-		{ '%', git_format },   { '/', page_or_file },
+		{ '%', git_format },   { '/', page_or_file },	{ 'v', variable },
+		{ '#', print_format }, { '^', kernel_setting },
 	};
 
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
@@ -606,9 +654,6 @@ void command_effect(struct command *command, char letter, const struct classify_
 		break;
 	case 'd':
 		write_path(command->classify, word, WANTED_FS_REMOVE);
-		break;
-	case 'v':
-		classify_variable(command->classify, word);
 		break;
 	case 'n':
 		copy_end(command, word, false);
@@ -641,6 +686,8 @@ static void role(struct command *command, char letter, size_t index)
 
 	if (letter == 'q' && index == 0 && command->flags & COMMAND_HAS_TEXT)
 		letter = 'x';
+	else if (letter == 'q' && index == 0 && command->flags & COMMAND_CHECKS)
+		letter = 'r';
 	/* without quotes it may become several words, and those behind the first are files */
 	if (letter == 't' && strchr(command->program->operands, 'r') &&
 	    (word->kind == CLASSIFY_UNKNOWN || word->kind == CLASSIFY_GLOB))

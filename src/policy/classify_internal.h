@@ -32,6 +32,7 @@ enum command_flag {
 	COMMAND_HAS_TEXT = 1u << 5,  /* the first operand is text for a shell */
 	COMMAND_HAS_CODE = 1u << 6,  /* an option gave the code to run */
 	COMMAND_IS_LISTED = 1u << 7, /* a file or the input names the operands */
+	COMMAND_CHECKS = 1u << 8,    /* the first operand is code that is read and not run */
 };
 
 /* Splits words[from...] into options, whose effects are applied, and operands. */

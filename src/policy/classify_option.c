@@ -199,7 +199,7 @@ static bool may_be_option(const struct command *command, const struct classify_w
 	case CLASSIFY_LITERAL:
 		return false;
 	case CLASSIFY_GLOB:
-		return c == '*' || c == '?' || c == '[';
+		return (c == '*' || c == '?' || c == '[') && strncmp(word->text, "[!-]", 4) != 0;
 	case CLASSIFY_ONE:
 		return c == '$' || c == '`' || c == '\0';
 	default:
@@ -245,6 +245,9 @@ static size_t take_arguments(struct command *command, size_t i, const struct opt
 	if (*letters == '>') {
 		bool more = letters[1] == '+';
 
+		if (attached)
+			classify_add(command->classify, WANTED_UNCLEAR, word,
+				     "a command that begins within the option");
 		apply(command, letters + 1 + more, word);
 		return take_command(command, i, more);
 	}
@@ -299,6 +302,23 @@ static size_t take_long(struct command *command, size_t i, size_t dashes)
 	return take_arguments(command, i, &option, name[length] ? name + length + 1 : NULL);
 }
 
+/*
+ * What follows an option that is not in the table may be its argument, or more options: both are
+ * meant, and the next word stays an operand.
+ */
+static void take_behind_unknown(struct command *command, size_t i, const char *at)
+{
+	for (; *at; at++) {
+		struct option option = find_short(command->program, *at);
+
+		if (!option.found)
+			continue;
+		take_arguments(command, i, &option, option.kind && at[1] ? at + 1 : NULL);
+		if (option.kind == ':' || option.kind == '?')
+			return;
+	}
+}
+
 /* "-abc", "-ofile". */
 static size_t take_short(struct command *command, size_t i)
 {
@@ -311,7 +331,7 @@ static size_t take_short(struct command *command, size_t i)
 
 		if (!option.found) {
 			unknown_option(command, word);
-			/* what follows may be its argument */
+			take_behind_unknown(command, i, at + 1);
 			return i + 1;
 		}
 		if (option.kind == ':' || option.kind == '?')

@@ -274,9 +274,9 @@ static void awk_name(struct awk *awk)
 	static const char *const keywords[] = { "return", "in",	    "if",    "while",
 						"for",	  "else",   "do",    "case",
 						"exit",	  "delete", "print", "printf" };
-	static const char *const dangers[] = { "system",  "getline",  "ARGV",	  "ARGC",
-					       "load",	  "include",  "PROCINFO", "SYMTAB",
-					       "FUNCTAB", "extension" };
+	static const char *const dangers[] = { "system",  "getline",   "ARGV",	   "ARGC",
+					       "load",	  "include",   "PROCINFO", "SYMTAB",
+					       "FUNCTAB", "extension", "ENVIRON" };
 	struct script *script = &awk->script;
 	const char *name = script->at;
 	size_t length = 0;

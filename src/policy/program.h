@@ -25,6 +25,8 @@
  *   G  name of an option of the shell's                 V  mark that other words take the place of
  *   %  format or key of git's, of which signatures run a program
  *   /  name of the program's own, or a file read where a '/' is in it
+ *   #  format of printf's, of which "%n" sets a variable
+ *   ^  setting of the kernel's, which is changed where there is a '='
  * Letters without (of an option, or in `base`): the same in capitals say that using it is enough:
  *   X  code of the project or of the words runs
  *   N  connects   I  installs   E  changes outside   K  uses a credential   P  plants
@@ -34,6 +36,7 @@
  *   H  listens    1  the first operand's role is taken by the option's argument
  *   Q  a plain question: what `base` says does not apply
  *   Z  the first operand is text for a shell            0  the operands are in a file
+ *   2  the first operand is code that is read and not run
  * In `operands` alone:
  *   *  the letter before for all that follow but as many as letters come behind
  *   =  assignments NAME=VALUE, as many as there are
@@ -52,6 +55,7 @@
  *   !here    where it stands decides what it runs: another place than the task's asks
  *   !response  a word "@FILE" stands for options in that file
  *   !loads     operands behind the first may be programs of yq too
+ *   !version "-v" alone asks for the version
  *   !code    even "--version" may run what the project says
  *   -abc     short ones, no argument, harmless     --long      the same
  *   -a:w     a needs an argument, with its letters --long:w    both "--long x" and "--long=x"

@@ -239,11 +239,16 @@ static bool is_named_by(const char *pattern, const char *path)
 }
 
 /*
- * A last component (of `length` bytes) like "*.json" can stand for a name of the table, as for any
+ * A component (of `length` bytes) like "*.json" can stand for a name of the table, as for any
  * other: it counts only where both say the same ending, else every "wc -l *" would be a question.
  */
 static bool is_broad(const char *pattern, const char *path, size_t length)
 {
+	/* any name but an option */
+	if (strncmp(path, "[!-]*", 5) == 0) {
+		path += 4;
+		length -= 4;
+	}
 	if ((pattern[0] != '*' && path[0] != '*') || strchr(pattern, '/'))
 		return false;
 	if (pattern[0] == '*' && is_open_ended(pattern + 1, path, length))
@@ -251,6 +256,21 @@ static bool is_broad(const char *pattern, const char *path, size_t length)
 	if (path[0] != '*')
 		return false;
 	return pattern[0] != '*' ? !is_named_by(pattern, path) : path[strspn(path, "*?.")] == '\0';
+}
+
+/*
+ * A pattern of several components, met by wildcards alone: below another directory than the root
+ * any directory and any name would be such a place.
+ */
+static bool is_any_place(const char *pattern, const char *path)
+{
+	if (!strchr(pattern, '/') || path[strspn(path, "*")] != '/')
+		return false;
+	while (path[0] == '*' && pattern[component(pattern)] && path[component(path)]) {
+		pattern += component(pattern) + 1;
+		path += component(path) + 1;
+	}
+	return path[0] == '*';
 }
 
 /* A bit for each of the sixteen patterns from `first` on that the component could meet. */
@@ -267,7 +287,6 @@ static unsigned could_start(const struct table *table, size_t first, char c)
 static bool meets_table(const struct table *table, const char *at, bool at_root)
 {
 	size_t length = component(at);
-	bool last = !at[length];
 
 	for (size_t first = 0; first < table->count; first += sizeof(bytes16)) {
 		unsigned found = could_start(table, first, at[0]);
@@ -276,11 +295,28 @@ static bool meets_table(const struct table *table, const char *at, bool at_root)
 			const char *pattern = table->patterns[first + __builtin_ctz(found)];
 			bool anchored = pattern[0] == '/';
 
-			if ((!anchored || at_root) && !(last && is_broad(pattern, at, length)) &&
+			if ((!anchored || at_root) && !is_broad(pattern, at, length) &&
+			    (at_root || !is_any_place(pattern, at)) &&
 			    meets_here(pattern + anchored, at))
 				return true;
 		}
 	}
+	return false;
+}
+
+/* By the table a secret, and what projects publish to tell what such a file looks like. */
+static bool is_example(const char *last)
+{
+	static const char *const examples[] = {
+		".env.example",
+		".env.sample",
+		".env.template",
+		".env.dist",
+	};
+
+	for (size_t i = 0; i < COUNT(examples); i++)
+		if (strcmp(last, examples[i]) == 0)
+			return true;
 	return false;
 }
 
@@ -289,6 +325,8 @@ static bool in_table(const struct table *table, const char *path)
 	bool at_root = path[0] == '/';
 
 	for (const char *at = path + at_root; *at; at_root = false) {
+		if (at[0] == '.' && is_example(at))
+			return false;
 		if (meets_table(table, at, at_root))
 			return true;
 		at += component(at);

@@ -34,12 +34,22 @@ static void check_apart(struct shell_walk *walk, uint32_t node, uint32_t child)
 		ask(walk, node, WANTED_UNCLEAR, "words with nothing between them");
 }
 
+/* Each word may have braces, and becomes several. */
+static size_t room_for_words(const struct shell_walk *walk, uint32_t node)
+{
+	size_t room = 1;
+
+	for (uint32_t child = node + 1; child < walk->after[node]; child = walk->after[child])
+		room += shell_has_braces(walk, child) ? SHELL_LIMIT_WORDS : 1;
+	return room;
+}
+
 /* Children that are words become those of one command. */
 static struct classify_word *gather(struct shell_walk *walk, uint32_t node, size_t *count)
 {
 	const struct shell_node *nodes = walk->tree->nodes;
 	struct classify_word *words =
-		arena_array(walk->classify->arena, walk->after[node] - node + 1, sizeof(*words));
+		arena_array(walk->classify->arena, room_for_words(walk, node), sizeof(*words));
 
 	if (!words) {
 		walk->classify->failed = true;
@@ -51,13 +61,44 @@ static struct classify_word *gather(struct shell_walk *walk, uint32_t node, size
 		check_apart(walk, node, child);
 		if (part == SHELL_PART_WORD || part == SHELL_PART_EXPANSION ||
 		    part == SHELL_PART_SUBSTITUTION || part == SHELL_PART_ARITHMETIC)
-			words[(*count)++] = shell_word(walk, child);
+			*count += shell_words(walk, child, words + *count, SHELL_LIMIT_WORDS);
 		else if (part != SHELL_PART_ASSIGNMENT && part != SHELL_PART_REDIRECT &&
 			 part != SHELL_PART_HERESTRING)
 			shell_wrong(walk, child,
 				    "a command with a part that is none of a command's");
 	}
 	return words;
+}
+
+static bool is_in(const char *text, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(text, list[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * "test -n X" and "test X = Y": by the number of its words no other of them is an operator, so
+ * what is not known is text, as long as it is one word.
+ */
+static bool is_plain_test(const struct classify_word *words, size_t count)
+{
+	static const char *const unary[] = { "-n", "-z", "-f", "-d", "-e", "-r",
+					     "-w", "-x", "-s", "-L", "-h" };
+	static const char *const binary[] = { "=",   "==",  "!=",  "-eq", "-ne", "-lt",
+					      "-le", "-gt", "-ge", "-nt", "-ot", "-ef" };
+
+	for (size_t i = 0; i < count; i++)
+		if (words[i].kind != CLASSIFY_LITERAL && words[i].kind != CLASSIFY_ONE)
+			return false;
+	if (words[0].kind != CLASSIFY_LITERAL || strcmp(words[0].text, "test") != 0)
+		return false;
+	if (count == 3)
+		return words[1].kind == CLASSIFY_LITERAL &&
+		       is_in(words[1].text, unary, sizeof(unary) / sizeof(unary[0]));
+	return count == 4 && words[2].kind == CLASSIFY_LITERAL &&
+	       is_in(words[2].text, binary, sizeof(binary) / sizeof(binary[0]));
 }
 
 static void look_at_command(struct shell_walk *walk, uint32_t node)
@@ -67,6 +108,8 @@ static void look_at_command(struct shell_walk *walk, uint32_t node)
 
 	if (!words || !count)
 		return;
+	if (is_plain_test(words, count))
+		count = 1;
 	if (classify_takes_names(words, count, &(bool){ false })) {
 		walk->classify->names = shell_names_for(walk, node);
 		walk->classify->names_for = (uint32_t)walk->classify->segment_count;
@@ -272,7 +315,7 @@ static bool is_in_background(const struct shell_walk *walk, uint32_t node, uint3
 }
 
 /* Whoever comes to the use was at the assignment before, in the same shell or one around it. */
-static bool is_set_before(const struct shell_walk *walk, uint32_t assignment, uint32_t use)
+bool shell_is_set_before(const struct shell_walk *walk, uint32_t assignment, uint32_t use)
 {
 	const struct shell_node *nodes = walk->tree->nodes;
 	uint32_t at = assignment, parent = nodes[at].parent;
@@ -311,7 +354,7 @@ static bool is_number_variable(const struct shell_walk *walk, uint32_t name)
 	size_t length = nodes[name].end - nodes[name].start;
 	bool set = false;
 
-	if (walk->sets_variables || walk->tree->count > ARITHMETIC_LIMIT_NODES)
+	if (walk->setters || walk->tree->count > ARITHMETIC_LIMIT_NODES)
 		return false;
 	for (uint32_t i = 1; i < walk->tree->count; i++) {
 		uint32_t above = nodes[nodes[i].parent].kind;
@@ -323,7 +366,7 @@ static bool is_number_variable(const struct shell_walk *walk, uint32_t name)
 			continue;
 		if (!is_set_to_number(walk, i))
 			return false;
-		set |= is_set_before(walk, nodes[i].parent, name);
+		set |= shell_is_set_before(walk, nodes[i].parent, name);
 	}
 	return set;
 }
@@ -360,6 +403,8 @@ static void look_at_operands(struct shell_walk *walk, uint32_t node)
 			continue;
 		word = shell_word(walk, i);
 		if (word.kind == CLASSIFY_UNKNOWN ||
+		    (nodes[i].kind != SHELL_TEST_OPERATOR && word.text[0] == '-' &&
+		     strchr("vR", word.text[1])) ||
 		    (word.kind == CLASSIFY_GLOB && !word.text[strspn(word.text, "*?[]-vRao")]))
 			classify_add(walk->classify, WANTED_UNCLEAR, &word,
 				     "may become several words, and operators of the test");
@@ -585,19 +630,20 @@ static void look_at(struct shell_walk *walk, uint32_t node)
 }
 
 /* "read", by "command read" too, and declarations: how they quote names is not looked into. */
-static bool sets_variables(struct shell_walk *walk)
+static uint32_t count_setters(struct shell_walk *walk)
 {
 	static const char *const names[] = { "read", "command", "builtin" };
 	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t count = 0;
 
 	for (uint32_t i = 1; i < walk->tree->count; i++) {
 		if (shell_part(nodes[i].kind) == SHELL_PART_DECLARATION)
-			return true;
+			count++;
 		for (size_t j = 0; nodes[i].kind == SHELL_COMMAND_NAME && j < 3; j++)
 			if (strcmp(shell_word(walk, i).text, names[j]) == 0)
-				return true;
+				count++;
 	}
-	return false;
+	return count;
 }
 
 /* What is shown to a person must be what runs. */
@@ -645,7 +691,9 @@ void shell_classify(struct classify *classify, const struct shell_tree *tree)
 	}
 	classify->in_shell = true;
 	if (shell_check(&walk)) {
-		walk.sets_variables = sets_variables(&walk);
+		/* while they are counted no variable is known */
+		walk.setters = 1;
+		walk.setters = count_setters(&walk);
 		for (uint32_t i = 0; i < tree->count && !walk.wrong && !classify->failed; i++)
 			look_at(&walk, i);
 	}

@@ -30,7 +30,7 @@ struct shell_walk {
 	uint32_t *after;   /* index behind the last node below each */
 	const char *wrong; /* why the tree is not believed; NULL while it is */
 	uint32_t wrong_at;
-	bool sets_variables; /* some command may change a variable of any name */
+	uint32_t setters; /* how many commands may change a variable of any name */
 
 	/* what was found of the names that substitutions print, a byte for each node */
 	uint8_t *names;
@@ -59,5 +59,27 @@ const struct classify_word *shell_plain_words(struct shell_walk *walk, uint32_t 
 const char *shell_names_for(struct shell_walk *walk, uint32_t command);
 const char *shell_names_of(struct shell_walk *walk, uint32_t substitution);
 
+/* Whether the assignment is always made before the use, and in its shell. */
+bool shell_is_set_before(const struct shell_walk *walk, uint32_t assignment, uint32_t use);
+
+/* The pattern for the lines that "while read" is given, as shell_names_for(); `node` is the loop. */
+const char *shell_names_for_loop(struct shell_walk *walk, uint32_t node);
+
 /* The word that the node becomes, its quotes taken away. */
 struct classify_word shell_word(struct shell_walk *walk, uint32_t node);
+
+/* Words that one with braces may become; what would be more is one that is not known. */
+#define SHELL_LIMIT_WORDS 16u
+
+bool shell_has_braces(const struct shell_walk *walk, uint32_t node);
+
+/*
+ * The words that braces make of the text; `plain` tells which of its bytes are braces and commas
+ * without quotes. 0 where they are more than `room`, or one of them is empty, or memory ran out.
+ */
+size_t shell_braces(struct arena *arena, const char *text, const char *plain,
+		    struct classify_word *ret_words, size_t room);
+
+/* As shell_word(), of "a{b,c}" both words. Returns how many there are, 1 to `room`. */
+size_t shell_words(struct shell_walk *walk, uint32_t node, struct classify_word *ret_words,
+		   size_t room);

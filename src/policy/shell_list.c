@@ -133,12 +133,22 @@ const char *shell_names_for(struct shell_walk *walk, uint32_t command)
 		       NULL;
 }
 
+const char *shell_names_for_loop(struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t above = nodes[node].parent;
+
+	return nodes[above].kind == SHELL_PIPELINE && !has_other_input(walk, nodes[above].parent) ?
+		       names_before(walk, above + 1, node) :
+		       NULL;
+}
+
 /* What is known of each node: where we are may be another place later on, and it is none then. */
 static uint8_t *known_names(struct shell_walk *walk)
 {
 	const struct classify *classify = walk->classify;
 	uint32_t state = (uint32_t)classify->cwd_count << 3 | (uint32_t)classify->cwd_unknown << 2 |
-			 (uint32_t)classify->moved << 1 | (uint32_t)walk->sets_variables;
+			 (uint32_t)classify->moved << 1 | (uint32_t)(walk->setters != 0);
 
 	if (!walk->names)
 		walk->names = arena_array(classify->arena, walk->tree->count, 1);

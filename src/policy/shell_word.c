@@ -14,7 +14,9 @@
 struct build {
 	struct shell_walk *walk;
 	char *text;
+	char *plain; /* where it is not NULL: which bytes are braces and commas without quotes */
 	size_t length, room, braces;
+	bool lists; /* braces with a comma: "{a,b}" */
 	enum classify_word_kind kind;
 	bool names; /* a part of it stands for names with any number of directories in them */
 };
@@ -44,8 +46,12 @@ static void note_brace(struct build *build, char c)
 		build->braces++;
 	else if (c == '}' && build->braces)
 		build->braces--;
-	else if (build->braces && (c == ',' || (c == '.' && before == '.')))
+	else if (build->braces && c == ',')
+		build->lists = true;
+	else if (build->braces && c == '.' && before == '.')
 		raise_kind(build, CLASSIFY_UNKNOWN);
+	if (build->plain && build->length < build->room)
+		build->plain[build->length] = c == '{' || c == '}' || c == ',';
 }
 
 /* Unquoted text: backslashes go, patterns stay and count, braces make several words. */
@@ -75,6 +81,31 @@ static void append_quoted(struct build *build, const char *text, size_t length)
 				continue;
 		}
 		append(build, &text[i], 1);
+	}
+}
+
+/* "$'a\tb'": with the few escapes that everybody writes it is known, with others it is not. */
+static void append_ansi(struct build *build, const char *text, size_t length)
+{
+	static const char escapes[] = "n\nt\t\\\\''\"\"";
+
+	for (size_t i = 2; i < length - 1; i++) {
+		const char *found = NULL;
+
+		if (text[i] != '\\') {
+			append(build, &text[i], 1);
+			continue;
+		}
+		for (size_t j = 0; escapes[j] && !found && i + 2 < length; j += 2)
+			if (escapes[j] == text[i + 1])
+				found = &escapes[j + 1];
+		if (!found) {
+			raise_kind(build, CLASSIFY_ONE);
+			append(build, text + i, length - i);
+			return;
+		}
+		append(build, found, 1);
+		i++;
 	}
 }
 
@@ -175,9 +206,34 @@ static bool is_pattern(const char *text, size_t length)
 	return memchr(text, '*', length) || memchr(text, '?', length) || memchr(text, '[', length);
 }
 
+/* The largest of the loop's values, where all are numbers: a descriptor counts from three on. */
+static uint32_t largest_number(const struct shell_walk *walk, uint32_t loop)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t found = 0;
+
+	for (uint32_t child = loop + 1; child < walk->after[loop]; child = walk->after[child]) {
+		size_t length = nodes[child].end - nodes[child].start;
+		const char *text = walk->tree->text + nodes[child].start;
+		size_t best = found ? nodes[found].end - nodes[found].start : 0;
+
+		if (nodes[child].kind == SHELL_TOKEN || nodes[child].kind == SHELL_VARIABLE ||
+		    nodes[child].kind == SHELL_DO_GROUP)
+			continue;
+		for (size_t i = 0; i < length; i++)
+			if (text[i] < '0' || text[i] > '9')
+				return 0;
+		if (length > best ||
+		    (length == best &&
+		     memcmp(text, walk->tree->text + nodes[found].start, best) > 0))
+			found = child;
+	}
+	return found;
+}
+
 /*
- * What the variable of a loop stands for: its only value, or "*" where it has several names
- * without a '/' (each of them is looked at where the loop is). NULL where that cannot be told.
+ * What the variable of a loop stands for: its only value, or where it has several names without a
+ * '/' (each of them is looked at where the loop is) "*", or "[!-]*" where none can be an option. NULL where that cannot be told.
  */
 static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t name, bool quoted,
 			      size_t *length, bool *is_names)
@@ -185,10 +241,10 @@ static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t n
 	const struct shell_node *nodes = walk->tree->nodes;
 	uint32_t loop = loop_of(walk, node, name), only = 0;
 	size_t values = 0;
-	bool slash = false, pattern = false;
+	bool slash = false, pattern = false, option = false;
 	const char *names = NULL;
 
-	if (!loop || walk->sets_variables)
+	if (!loop || walk->setters)
 		return NULL;
 	for (uint32_t child = loop + 1; child < walk->after[loop]; child = walk->after[child]) {
 		if (nodes[child].kind == SHELL_TOKEN || nodes[child].kind == SHELL_VARIABLE ||
@@ -203,6 +259,7 @@ static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t n
 			return NULL;
 		slash |= memchr(walk->tree->text + nodes[child].start, '/',
 				nodes[child].end - nodes[child].start) != NULL;
+		option |= memchr("-*?[", walk->tree->text[nodes[child].start], 4) != NULL;
 		pattern |= is_pattern(walk->tree->text + nodes[child].start,
 				      nodes[child].end - nodes[child].start);
 		only = child;
@@ -217,15 +274,141 @@ static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t n
 	if (!values || (values > 1 && slash) || (pattern && !quoted) ||
 	    nodes[only].end - nodes[only].start > LOOP_VALUE_LIMIT_BYTES)
 		return NULL;
-	*length = values > 1 ? 1 : nodes[only].end - nodes[only].start;
-	return values > 1 ? "*" : walk->tree->text + nodes[only].start;
+	if (values > 1 && largest_number(walk, loop)) {
+		only = largest_number(walk, loop);
+	} else if (values > 1) {
+		*length = option ? 1 : 5;
+		return option ? "*" : "[!-]*";
+	}
+	*length = nodes[only].end - nodes[only].start;
+	return walk->tree->text + nodes[only].start;
+}
+
+/* A word of a command that sets no variable: "-type f". Who may set one is a setter. */
+static bool is_mere_word(const struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t at = nodes[node].parent + 1;
+
+	if (nodes[node].kind != SHELL_WORD || nodes[at - 1].kind != SHELL_COMMAND)
+		return false;
+	while (at < node && nodes[at].kind != SHELL_COMMAND_NAME)
+		at = walk->after[at];
+	return at < node && !shell_is(walk, at, "read");
+}
+
+/* The one place but behind a '$' where the name stands; 0: none, or several. */
+static uint32_t only_place_of(const struct shell_walk *walk, uint32_t name)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t found = 0;
+
+	if (walk->tree->count > LOOP_LIMIT_NODES)
+		return 0;
+	for (uint32_t i = 1; i < walk->tree->count; i++) {
+		uint32_t kind = nodes[nodes[i].parent].kind;
+
+		if (walk->after[i] != i + 1 || !same_text(walk, i, name) ||
+		    kind == SHELL_SIMPLE_EXPANSION || kind == SHELL_EXPANSION ||
+		    is_mere_word(walk, i))
+			continue;
+		if (found)
+			return 0;
+		found = i;
+	}
+	return found;
+}
+
+/*
+ * The text that the node is, whatever the variable that has it is used in: without quotes a blank
+ * would make several words of it, and a pattern names.
+ */
+static const char *plain_text(const struct shell_walk *walk, uint32_t node, bool quoted,
+			      size_t *length)
+{
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				   "_./:=,@%+-";
+	const struct shell_node *at = &walk->tree->nodes[node];
+	const char *text = walk->tree->text + at->start;
+	bool in_quotes = at->kind == SHELL_RAW_STRING || at->kind == SHELL_STRING;
+
+	*length = at->end - at->start;
+	if (in_quotes) {
+		*length -= 2;
+		text++;
+	} else if (at->kind != SHELL_WORD && at->kind != SHELL_NUMBER) {
+		return NULL;
+	}
+	if (*length > LOOP_VALUE_LIMIT_BYTES)
+		return NULL;
+	for (size_t i = 0; i < *length; i++)
+		if (!memchr(safe, text[i], sizeof(safe) - 1) &&
+		    (!in_quotes || !quoted || strchr("\\$`\"\n", text[i])))
+			return NULL;
+	/* nothing is no word, where no quotes make it one */
+	return *length || quoted ? text : NULL;
+}
+
+/* "f=src/a.c; head $f": set once and before, and nothing else in the text can change it. */
+static bool append_assigned(struct build *build, uint32_t node, uint32_t name, bool quoted)
+{
+	const struct shell_walk *walk = build->walk;
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t place = walk->setters ? 0 : only_place_of(walk, name);
+	uint32_t assignment = place ? nodes[place].parent : 0, value = place + 2;
+	const char *text;
+	size_t length;
+
+	if (!place || nodes[assignment].kind != SHELL_ASSIGNMENT || place != assignment + 1 ||
+	    !shell_is(walk, place + 1, "=") || value >= walk->after[assignment] ||
+	    walk->after[value] != walk->after[assignment] ||
+	    !shell_is_set_before(walk, assignment, node))
+		return false;
+	text = plain_text(walk, value, quoted, &length);
+	if (text)
+		append(build, text, length);
+	return text;
+}
+
+/* The loop whose condition is "read -r NAME" alone, of which the place is the name; 0: none. */
+static uint32_t reading_loop(struct shell_walk *walk, uint32_t place)
+{
+	const struct shell_node *nodes = walk->tree->nodes;
+	uint32_t command = nodes[place].parent, loop = nodes[command].parent, at = command + 1;
+
+	if (nodes[place].kind != SHELL_WORD || nodes[command].kind != SHELL_COMMAND ||
+	    nodes[loop].kind != SHELL_WHILE || !shell_is(walk, loop + 1, "while") ||
+	    command != loop + 2 || walk->after[place] != walk->after[command])
+		return 0;
+	if (shell_is(walk, at, "IFS="))
+		at = walk->after[at];
+	if (nodes[at].kind != SHELL_COMMAND_NAME || !shell_is(walk, at, "read"))
+		return 0;
+	at = walk->after[at];
+	if (shell_is(walk, at, "-r"))
+		at = walk->after[at];
+	return at == place ? loop : 0;
+}
+
+/* "find . | while read -r f; do cat "$f"; done": as for xargs, a pattern stands for each line. */
+static bool append_line(struct build *build, uint32_t node, uint32_t name)
+{
+	struct shell_walk *walk = build->walk;
+	uint32_t place = walk->setters == 1 ? only_place_of(walk, name) : 0;
+	uint32_t loop = place ? reading_loop(walk, place) : 0;
+
+	if (!loop || !is_in_body(walk, loop, node) || !shell_names_for_loop(walk, loop))
+		return false;
+	raise_kind(build, CLASSIFY_GLOB);
+	append(build, "*", 1);
+	build->names = true;
+	return true;
 }
 
 static bool append_loop_value(struct build *build, uint32_t node, uint32_t name, bool quoted)
 {
 	size_t length = 0;
-	const char *value =
-		name ? loop_value(build->walk, node, name, quoted, &length, &build->names) : NULL;
+	const char *value = loop_value(build->walk, node, name, quoted, &length, &build->names);
 
 	if (!value)
 		return false;
@@ -258,10 +441,23 @@ static void append_expansion(struct build *build, uint32_t node, bool quoted)
 		append(build, value, strlen(value));
 		return;
 	}
-	if (append_loop_value(build, node, name, quoted))
+	if (name && (append_assigned(build, node, name, quoted) || append_line(build, node, name) ||
+		     append_loop_value(build, node, name, quoted)))
 		return;
 	raise_kind(build, quoted && !is_list(build->walk, node) ? CLASSIFY_ONE : CLASSIFY_UNKNOWN);
 	append(build, tree->text + at->start, at->end - at->start);
+}
+
+/* "$(pwd)" is "$PWD". */
+static bool append_here(struct build *build, uint32_t node, bool quoted)
+{
+	const char *here = known_value(build->walk, "PWD", 3);
+
+	if (!here || !shell_is(build->walk, node, "$(pwd)") ||
+	    (!quoted && strpbrk(here, " \t\n*?[")))
+		return false;
+	append(build, here, strlen(here));
+	return true;
 }
 
 static void append_node(struct build *build, uint32_t node, bool quoted)
@@ -286,8 +482,7 @@ static void append_node(struct build *build, uint32_t node, bool quoted)
 		append_quoted(build, text, length);
 		break;
 	case SHELL_ANSI_STRING:
-		raise_kind(build, CLASSIFY_ONE);
-		append(build, text, length);
+		append_ansi(build, text, length);
 		break;
 	case SHELL_SIMPLE_EXPANSION:
 	case SHELL_EXPANSION:
@@ -306,6 +501,12 @@ static void append_node(struct build *build, uint32_t node, bool quoted)
 			append(build, "/dev/fd/0", 9);
 			break;
 		}
+		raise_kind(build, quoted ? CLASSIFY_ONE : CLASSIFY_UNKNOWN);
+		append(build, text, length);
+		break;
+	case SHELL_COMMAND_SUBSTITUTION:
+		if (append_here(build, node, quoted))
+			break;
 		/* fall through */
 	default:
 		raise_kind(build, quoted ? CLASSIFY_ONE : CLASSIFY_UNKNOWN);
@@ -371,22 +572,76 @@ static size_t room_for(const struct shell_walk *walk, uint32_t node)
 	return walk->tree->nodes[node].end - walk->tree->nodes[node].start + names * longest;
 }
 
+/* False where memory ran out. */
+static bool build_word(struct build *build, uint32_t node)
+{
+	struct arena *arena = build->walk->classify->arena;
+
+	build->room = room_for(build->walk, node);
+	build->text = arena_allocate(arena, build->room + 1);
+	if (shell_has_braces(build->walk, node))
+		build->plain = arena_array(arena, build->room + 1, 1);
+	if (!build->text || (shell_has_braces(build->walk, node) && !build->plain)) {
+		build->walk->classify->failed = true;
+		return false;
+	}
+	append_all(build, node);
+	build->text[build->length] = '\0';
+	if (build->names && strcmp(build->text, "*") != 0)
+		build->kind = CLASSIFY_UNKNOWN;
+	return true;
+}
+
 struct classify_word shell_word(struct shell_walk *walk, uint32_t node)
 {
-	struct build build = { .walk = walk, .room = room_for(walk, node) };
+	struct build build = { .walk = walk };
 	const char *names = shell_names_of(walk, node);
 
 	if (names)
 		return (struct classify_word){ names, CLASSIFY_GLOB,
 					       walk->tree->nodes[node].start };
-	build.text = arena_allocate(walk->classify->arena, build.room + 1);
-	if (!build.text) {
-		walk->classify->failed = true;
+	if (!build_word(&build, node))
 		return (struct classify_word){ "", CLASSIFY_UNKNOWN, 0 };
+	return (struct classify_word){ build.text, build.lists ? CLASSIFY_UNKNOWN : build.kind,
+				       walk->tree->nodes[node].start };
+}
+
+bool shell_has_braces(const struct shell_walk *walk, uint32_t node)
+{
+	const struct shell_node *at = &walk->tree->nodes[node];
+
+	return memchr(walk->tree->text + at->start, '{', at->end - at->start);
+}
+
+size_t shell_words(struct shell_walk *walk, uint32_t node, struct classify_word *ret_words,
+		   size_t room)
+{
+	struct build build = { .walk = walk };
+	struct classify_word unknown = { .position = walk->tree->nodes[node].start };
+	size_t count;
+
+	ret_words[0] = unknown;
+	if (!shell_has_braces(walk, node)) {
+		ret_words[0] = shell_word(walk, node);
+		return 1;
 	}
-	append_all(&build, node);
-	build.text[build.length] = '\0';
-	if (build.names && strcmp(build.text, "*") != 0)
-		build.kind = CLASSIFY_UNKNOWN;
-	return (struct classify_word){ build.text, build.kind, walk->tree->nodes[node].start };
+	unknown.kind = CLASSIFY_UNKNOWN;
+	unknown.text = "";
+	if (!build_word(&build, node)) {
+		ret_words[0] = unknown;
+		return 1;
+	}
+	unknown.text = build.text;
+	if (!build.lists || build.kind > CLASSIFY_GLOB) {
+		ret_words[0] = shell_word(walk, node);
+		return 1;
+	}
+	count = shell_braces(walk->classify->arena, build.text, build.plain, ret_words, room);
+	for (size_t i = 0; i < count; i++) {
+		ret_words[i].kind = build.kind;
+		ret_words[i].position = unknown.position;
+	}
+	if (!count)
+		ret_words[0] = unknown;
+	return count ? count : 1;
 }
