@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buffer.h"
+#include "base/directory.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "policy/document.h"
@@ -16,11 +17,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* Each look finds at least one row that the loader would not have. */
 #define LOOKS_LIMIT (IMPORT_LIMIT_ROWS + 1)
+
+/* Codex has one file of rules that it writes itself; a person adds a few. */
+#define RULES_LIMIT_FILES 64u
 
 enum { OPTION_FROM };
 
@@ -47,6 +52,24 @@ static int take(void *context, const struct option *option, const char *value, s
 	return 0;
 }
 
+/* Reads all of the file, of which the name is for people. */
+static int read_text(struct importing *importing, int fd, const char *name, char **ret_text,
+		     size_t *ret_length, struct error *error)
+{
+	char *text = arena_allocate(importing->arena, OUTLINE_LIMIT_BYTES + 2);
+	ssize_t length;
+
+	length = text ? fd_read_all(fd, text, OUTLINE_LIMIT_BYTES + 1) : -ENOMEM;
+	if (length < 0)
+		return error_errno(error, (int)length, "the settings %s", name);
+	if (length > (ssize_t)OUTLINE_LIMIT_BYTES)
+		return error_set(error, EFBIG, "the settings %s are larger than %u bytes", name,
+				 OUTLINE_LIMIT_BYTES);
+	*ret_text = text;
+	*ret_length = (size_t)length;
+	return 0;
+}
+
 /* Not a policy: it may be anybody's and lie anywhere. */
 static int read_settings(struct importing *importing, char **ret_text, size_t *ret_length,
 			 struct error *error)
@@ -54,20 +77,10 @@ static int read_settings(struct importing *importing, char **ret_text, size_t *r
 	int CLEANUP_FD fd = strcmp(importing->path, "-") == 0 ?
 				    fcntl(0, F_DUPFD_CLOEXEC, 3) :
 				    open(importing->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	char *text = arena_allocate(importing->arena, OUTLINE_LIMIT_BYTES + 2);
-	ssize_t length;
 
 	if (fd < 0)
 		return error_errno(error, errno, "the settings %s", importing->path);
-	length = text ? fd_read_all(fd, text, OUTLINE_LIMIT_BYTES + 1) : -ENOMEM;
-	if (length < 0)
-		return error_errno(error, (int)length, "the settings %s", importing->path);
-	if (length > (ssize_t)OUTLINE_LIMIT_BYTES)
-		return error_set(error, EFBIG, "the settings %s are larger than %u bytes",
-				 importing->path, OUTLINE_LIMIT_BYTES);
-	*ret_text = text;
-	*ret_length = (size_t)length;
-	return 0;
+	return read_text(importing, fd, importing->path, ret_text, ret_length, error);
 }
 
 /* What the loader says of line `at` is said of the row that stands there. */
@@ -123,23 +136,119 @@ static int settle(struct importing *importing, struct buffer *text, struct error
 	return error_errno(error, ENOMEM, "making the policy");
 }
 
+static bool ends_as_rules(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 6 && strcmp(name + length - 6, ".rules") == 0;
+}
+
+/* What a file of rules says; one that cannot be read is told, and the rest is taken. */
+static int take_rules(struct importing *importing, int fd, const char *name, struct error *error)
+{
+	struct outline outline = { 0 };
+	struct error fault = ERROR_NONE;
+	const char *note = NULL;
+	char *text = NULL;
+	size_t length = 0;
+	int result = read_text(importing, fd, name, &text, &length, &fault);
+
+	if (result < 0)
+		note = arena_copy(importing->arena, fault.message);
+	else
+		result = policy_outline(PARSE_RULES, text, length, importing->arena, &outline,
+					error);
+	if (result < 0 && !note)
+		return result;
+	if (!note && !outline.count)
+		note = arena_format(importing->arena, "%s:%u:%u: %s", name, outline.fault.line,
+				    outline.fault.column, outline.fault.text);
+	result = note ? import_leave(&importing->import, importing->arena, 0, note) :
+			import_rules(&outline, name, importing->arena, &importing->import);
+	return result < 0 && result != -E2BIG ? error_errno(error, result, "the rules %s", name) :
+						0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names of the files of rules, as Codex takes them: sorted. */
+static size_t list_rules(struct importing *importing, int folder_fd, const char **names)
+{
+	struct directory CLEANUP_DIRECTORY folder;
+	const char *name;
+	size_t count = 0;
+
+	(void)directory_open(&folder, folder_fd, ".", 0);
+	while ((name = directory_next(&folder)) && count <= RULES_LIMIT_FILES)
+		if (ends_as_rules(name)) {
+			names[count] = arena_copy(importing->arena, name);
+			count += names[count] != NULL;
+		}
+	qsort(names, count, sizeof(names[0]), by_name);
+	return count;
+}
+
 /* Codex keeps rules of commands beside its settings, in a language of their own. */
-static void look_for_rules(struct importing *importing)
+static int look_for_rules(struct importing *importing, struct error *error)
 {
 	const char *slash = strrchr(importing->path, '/');
-	const char *rules = arena_format(importing->arena, "%.*srules",
+	const char *place = arena_format(importing->arena, "%.*srules",
 					 slash ? (int)(slash + 1 - importing->path) : 0,
 					 importing->path);
-	struct stat status;
+	const char *names[RULES_LIMIT_FILES + 1];
+	int CLEANUP_FD folder_fd = -1;
+	size_t count;
+	int result = 0;
 
-	if (importing->from != IMPORT_CODEX || strcmp(importing->path, "-") == 0 || !rules ||
-	    stat(rules, &status) < 0)
-		return;
-	(void)import_leave(&importing->import, importing->arena, 0,
-			   arena_format(importing->arena,
-					"%s: rules of commands (prefix_rule) are not read; what "
-					"they forbid is exec.deny, what they ask for approvals.ask",
-					rules));
+	if (importing->from != IMPORT_CODEX || strcmp(importing->path, "-") == 0 || !place)
+		return 0;
+	folder_fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder_fd < 0)
+		return 0;
+	count = list_rules(importing, folder_fd, names);
+	for (size_t i = 0; i < count && i < RULES_LIMIT_FILES && result == 0; i++) {
+		const char *name = arena_format(importing->arena, "rules/%s", names[i]);
+		/* a pipe would be waited for */
+		int CLEANUP_FD fd =
+			openat(folder_fd, names[i], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		struct stat status;
+
+		if (!name)
+			result = error_errno(error, ENOMEM, "the rules");
+		else if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+			(void)import_leave(&importing->import, importing->arena, 0,
+					   arena_format(importing->arena,
+							"%s: no file that can be read", name));
+		else
+			result = take_rules(importing, fd, name, error);
+	}
+	if (count > RULES_LIMIT_FILES)
+		(void)import_leave(&importing->import, importing->arena, 0,
+				   "rules: more files than are read");
+	return result;
+}
+
+/* A file of rules by itself: what is no text is refused, as settings are. */
+static int import_rules_alone(struct importing *importing, const char *settings, size_t length,
+			      struct buffer *text, struct error *error)
+{
+	struct outline outline = { 0 };
+	int result =
+		policy_outline(PARSE_RULES, settings, length, importing->arena, &outline, error);
+
+	if (result < 0)
+		return result;
+	if (!outline.count)
+		return error_set(error, EINVAL, "%s:%u:%u: %s", importing->path, outline.fault.line,
+				 outline.fault.column, outline.fault.text);
+	result = import_rules(&outline, NULL, importing->arena, &importing->import);
+	if (result < 0)
+		return error_set(error, -result, "%s: these are no rules of %s", importing->path,
+				 importing->from_name);
+	return settle(importing, text, error);
 }
 
 static int import_settings(struct importing *importing, struct buffer *text, struct error *error)
@@ -158,6 +267,8 @@ static int import_settings(struct importing *importing, struct buffer *text, str
 		result = error_errno(error, ENOMEM, "the settings");
 	if (result == 0)
 		result = read_settings(importing, &settings, &length, error);
+	if (result == 0 && importing->from == IMPORT_CODEX && ends_as_rules(importing->path))
+		return import_rules_alone(importing, settings, length, text, error);
 	if (result == 0)
 		result =
 			policy_outline(import_is_toml(importing->from) ? PARSE_TOML : PARSE_OUTLINE,
@@ -171,8 +282,8 @@ static int import_settings(struct importing *importing, struct buffer *text, str
 	if (result < 0)
 		return error_set(error, -result, "%s: these are no settings of %s", importing->path,
 				 importing->from_name);
-	look_for_rules(importing);
-	return settle(importing, text, error);
+	result = look_for_rules(importing, error);
+	return result < 0 ? result : settle(importing, text, error);
 }
 
 static int import_verb(int argc, char **argv)

@@ -3,8 +3,8 @@
  *
  * Its configuration begins with a struct parse_order; a text follows. PARSE_IDENTITY: of a git
  * configuration; one IDENTITY_RESULT comes back (workspace/identity.h). PARSE_OUTLINE: of a policy
- * file, or other text in YAML, PARSE_TOML: in TOML; one PARSE_OUTLINE_RESULT comes back. A result's
- * bytes are in the one sealed memfd with it.
+ * file, or other text in YAML, PARSE_TOML: in TOML, PARSE_RULES: of Codex's rules; one
+ * PARSE_OUTLINE_RESULT comes back. A result's bytes are in the one sealed memfd with it.
  *
  * PARSE_SHELL: nothing follows, and texts of shells come over the channel, one after the other,
  * until it closes:
@@ -22,7 +22,13 @@
 struct arena;
 struct error;
 
-enum parse_kind { PARSE_IDENTITY = 1, PARSE_SHELL = 2, PARSE_OUTLINE = 3, PARSE_TOML = 4 };
+enum parse_kind {
+	PARSE_IDENTITY = 1,
+	PARSE_SHELL = 2,
+	PARSE_OUTLINE = 3,
+	PARSE_TOML = 4,
+	PARSE_RULES = 5
+};
 
 struct parse_order {
 	uint32_t kind;

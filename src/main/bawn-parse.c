@@ -155,6 +155,8 @@ static enum step work(void)
 		return outline(outline_parse, text, length);
 	if (order.kind == PARSE_TOML)
 		return outline(outline_parse_toml, text, length);
+	if (order.kind == PARSE_RULES)
+		return outline(outline_parse_rules, text, length);
 	return order.kind == PARSE_IDENTITY ? filter_identity(&arena, text, length) : STEP_TEXT;
 }
 

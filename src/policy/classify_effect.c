@@ -528,7 +528,7 @@ static void replaced_mark(struct command *command, const struct classify_word *w
 			     "words of the command are replaced");
 }
 
-/* "declare -a 'x=($(y))'" reads the value as the shell reads its text; what is not known may be so. */
+/* "declare -a 'x=($(y))'" reads the value as the shell does its text; an unknown one may be so. */
 static void check_value(struct command *command, const struct classify_word *word)
 {
 	const char *value = strchr(word->text, '=');

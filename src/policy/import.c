@@ -54,19 +54,26 @@ int import_leave(struct import *import, struct arena *arena, uint32_t line, cons
 	if (!grown)
 		return -ENOMEM;
 	import->notes = grown;
-	grown[import->note_count++] = (struct import_note){ line, text };
+	grown[import->note_count++] = (struct import_note){ line, text, NULL };
 	return 0;
 }
 
 void import_remark(struct importing *importing, const struct outline_node *node, const char *what,
 		   const char *why)
 {
-	(void)import_leave(importing->import, importing->arena, node->line,
-			   arena_format(importing->arena, "%.200s: %s", what, why));
+	if (import_leave(importing->import, importing->arena, node->line,
+			 arena_format(importing->arena, "%.200s: %s", what, why)) == 0)
+		importing->import->notes[importing->import->note_count - 1].file = importing->file;
 }
 
 void import_add(struct importing *importing, enum import_slot slot, const struct outline_node *node,
 		const char *value)
+{
+	import_add_more(importing, slot, node, value, NULL);
+}
+
+void import_add_more(struct importing *importing, enum import_slot slot,
+		     const struct outline_node *node, const char *value, const char *more)
 {
 	struct import *import = importing->import;
 	struct import_row *grown;
@@ -79,8 +86,13 @@ void import_add(struct importing *importing, enum import_slot slot, const struct
 	if (!grown)
 		return;
 	import->rows = grown;
-	grown[import->row_count++] =
-		(struct import_row){ .slot = slot, .value = value, .line = node->line };
+	grown[import->row_count++] = (struct import_row){
+		.slot = slot,
+		.value = value,
+		.line = node->line,
+		.file = importing->file,
+		.more = more,
+	};
 }
 
 /* Calls take() for each text of a list, or for one text alone. */
@@ -548,10 +560,13 @@ static const struct {
 	[IMPORT_HIDE] = { "filesystem", "hide", false },
 	[IMPORT_PROTECT] = { "filesystem", "protect", false },
 	[IMPORT_EXEC_DENY] = { "exec", "deny", false },
+	[IMPORT_ASK] = { "approvals", "ask", false },
 	[IMPORT_NET_ALLOW] = { "network", "allow", false },
+	[IMPORT_NET_ASK] = { "network", "ask", false },
 	[IMPORT_NET_DENY] = { "network", "deny", false },
 	[IMPORT_PASS] = { "environment", "pass", false },
 	[IMPORT_SET] = { "environment", "set", false },
+	[IMPORT_TEST] = { "tests", NULL, false },
 };
 
 /* JSON's quotes are YAML's. */
@@ -588,6 +603,7 @@ static void put_row(const struct import_row *row, struct buffer *buffer)
 
 	switch (row->slot) {
 	case IMPORT_NET_ALLOW:
+	case IMPORT_NET_ASK:
 	case IMPORT_NET_DENY:
 		buffer_text(buffer, "    - host: ");
 		put_quoted(buffer, row->value);
@@ -599,9 +615,21 @@ static void put_row(const struct import_row *row, struct buffer *buffer)
 		buffer_text(buffer, ": ");
 		put_quoted(buffer, row->value + name + (row->value[name] == '='));
 		break;
+	case IMPORT_TEST: /* made of quoted words */
+		buffer_format(buffer, "  - {%s}", row->value);
+		break;
+	case IMPORT_EXEC_DENY:
+		buffer_text(buffer, row->more ? "    - {program: " : "    - ");
+		put_quoted(buffer, row->value);
+		buffer_text(buffer, row->more ? row->more : "");
+		buffer_text(buffer, row->more ? "}" : "");
+		break;
 	default:
 		buffer_text(buffer, "    - ");
 		put_quoted(buffer, row->value);
+		/* of which rule it comes */
+		buffer_text(buffer, row->more ? " # " : "");
+		buffer_visible(buffer, row->more ? row->more : "");
 	}
 	buffer_text(buffer, "\n");
 }
@@ -634,7 +662,7 @@ static void put_slot(const struct import *import, enum import_slot slot, const c
 		if (strcmp(*section, slots[slot].section) != 0)
 			buffer_format(buffer, "%s:\n", slots[slot].section);
 		*section = slots[slot].section;
-		if (!any)
+		if (!any && slots[slot].key)
 			buffer_format(buffer, "  %s:\n", slots[slot].key);
 		any = true;
 		if (ret_lines)
@@ -643,9 +671,11 @@ static void put_slot(const struct import *import, enum import_slot slot, const c
 	}
 }
 
-static void put_note(uint32_t line, const char *text, struct buffer *buffer)
+static void put_note(const char *file, uint32_t line, const char *text, struct buffer *buffer)
 {
 	buffer_text(buffer, "#   ");
+	buffer_visible(buffer, file ? file : "");
+	buffer_text(buffer, file ? " " : "");
 	if (line)
 		buffer_format(buffer, "line %u: ", line);
 	buffer_visible(buffer, text);
@@ -670,7 +700,9 @@ void import_print(const struct import *import, const char *title, struct buffer 
 	buffer_text(buffer, "\n# Not taken over:\n");
 	for (size_t i = 0; i < import->row_count; i++)
 		if (import->rows[i].refusal)
-			put_note(import->rows[i].line, import->rows[i].refusal, buffer);
+			put_note(import->rows[i].file, import->rows[i].line,
+				 import->rows[i].refusal, buffer);
 	for (size_t i = 0; i < import->note_count; i++)
-		put_note(import->notes[i].line, import->notes[i].text, buffer);
+		put_note(import->notes[i].file, import->notes[i].line, import->notes[i].text,
+			 buffer);
 }

@@ -1,9 +1,10 @@
 /*
  * Settings of other sandboxes and agents as a policy of ours, as far as they say the same. Pure.
  *
- * The settings come as an outline (policy/outline.h), of TOML or of JSON. What they say and a
- * policy does not is a note, with the line that says so; nothing is dropped in silence, and where
- * the two differ the policy allows less. The result is for a person to look through.
+ * The settings come as an outline (policy/outline.h), of TOML, of JSON, or of Codex's rules. What
+ * they say and a policy does not is a note, with the line that says so; nothing is dropped in
+ * silence, and where the two differ the policy allows less. The result is for a person to look
+ * through.
  */
 #pragma once
 
@@ -32,10 +33,13 @@ enum import_slot {
 	IMPORT_HIDE,
 	IMPORT_PROTECT,
 	IMPORT_EXEC_DENY,
+	IMPORT_ASK,
 	IMPORT_NET_ALLOW,
+	IMPORT_NET_ASK,
 	IMPORT_NET_DENY,
 	IMPORT_PASS,
 	IMPORT_SET, /* "NAME=value" */
+	IMPORT_TEST,
 	IMPORT_SLOTS,
 };
 
@@ -46,12 +50,14 @@ struct import_row {
 	enum import_slot slot;
 	const char *value;
 	uint32_t line;	     /* of the settings */
+	const char *file;    /* of rules: which one; NULL: the settings */
+	const char *more;    /* of the statement; NULL: nothing */
 	const char *refusal; /* why the loader would not have it; NULL: it does */
 };
 
 struct import_note {
 	uint32_t line; /* 0: of no line */
-	const char *text;
+	const char *text, *file;
 };
 
 struct import {
@@ -74,6 +80,10 @@ bool import_is_toml(enum import_from from);
 /* -EINVAL where the outline is no map, -ENOMEM. */
 int import_read(enum import_from from, const struct outline *outline, struct arena *arena,
 		struct import *ret_import);
+
+/* Adds what the rules of one file say (outline_parse_rules()); the name stays the caller's. */
+int import_rules(const struct outline *outline, const char *file, struct arena *arena,
+		 struct import *import);
 
 /* A note of the caller's; -E2BIG, -ENOMEM. The text stays the caller's. */
 int import_leave(struct import *import, struct arena *arena, uint32_t line, const char *text);

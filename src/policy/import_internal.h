@@ -8,6 +8,7 @@ struct importing {
 	struct arena *arena;
 	struct import *import;
 	bool writes_workspace; /* of srt's rules: "." is among what may be written */
+	const char *file;      /* of rules: which one; NULL: the settings */
 	const char *no_hosts;  /* of Codex's rules: why none of those that they list is allowed */
 };
 
@@ -33,6 +34,10 @@ void import_remark(struct importing *importing, const struct outline_node *node,
 		   const char *why);
 void import_add(struct importing *importing, enum import_slot slot, const struct outline_node *node,
 		const char *value);
+
+/* With more of the statement, as it is printed. */
+void import_add_more(struct importing *importing, enum import_slot slot,
+		     const struct outline_node *node, const char *value, const char *more);
 
 /* Settings are maps in maps; the table's paths go three deep. */
 void import_keys(struct importing *importing, const struct outline_node *map, const char *above,

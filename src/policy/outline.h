@@ -7,7 +7,9 @@
  * they are used, as foreign as the text. Of YAML only the plain part is taken: a document of maps,
  * lists and text. Anchors, aliases, tags, directives, merge keys and keys that are no words are
  * faults, with their place. Of TOML all is taken; numbers, booleans and times are texts without
- * quotes, as they stand.
+ * quotes, as they stand. Of Codex's rules (outline_parse_rules()) a call with its arguments written
+ * out is a map with the map of these by the call's name; any other statement is a map with the
+ * reason why it is not read, by the name "". All of them are a list.
  */
 #pragma once
 
@@ -26,6 +28,7 @@ struct buffer;
 /* Settings in TOML: a parser's tree takes hundreds of times the text. */
 #define OUTLINE_LIMIT_TOML_BYTES (256u * 1024)
 #define OUTLINE_LIMIT_TOML_NODES 16384u
+#define OUTLINE_LIMIT_RULES_BYTES (256u * 1024)
 #define OUTLINE_PARSE_LIMIT_US 2000000u
 /* Of the bytes that come back: each node's numbers, and all text once more. */
 #define OUTLINE_LIMIT_RESULT_BYTES (8u * 1024 * 1024)
@@ -65,6 +68,9 @@ int outline_parse(const char *text, size_t length, struct buffer *buffer);
 
 /* The same of a TOML text; where this build has no grammar of it that is the fault. */
 int outline_parse_toml(const char *text, size_t length, struct buffer *buffer);
+
+/* The same of rules in Starlark. */
+int outline_parse_rules(const char *text, size_t length, struct buffer *buffer);
 
 /* Appends the bytes of an outline: the fault, where it has one, or the nodes. */
 int outline_write(const struct outline *outline, struct buffer *buffer);

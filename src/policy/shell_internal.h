@@ -62,7 +62,7 @@ const char *shell_names_of(struct shell_walk *walk, uint32_t substitution);
 /* Whether the assignment is always made before the use, and in its shell. */
 bool shell_is_set_before(const struct shell_walk *walk, uint32_t assignment, uint32_t use);
 
-/* The pattern for the lines that "while read" is given, as shell_names_for(); `node` is the loop. */
+/* The pattern for the lines that "while read" is given, as shell_names_for(); of the loop. */
 const char *shell_names_for_loop(struct shell_walk *walk, uint32_t node);
 
 /* The word that the node becomes, its quotes taken away. */

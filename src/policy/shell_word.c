@@ -233,7 +233,8 @@ static uint32_t largest_number(const struct shell_walk *walk, uint32_t loop)
 
 /*
  * What the variable of a loop stands for: its only value, or where it has several names without a
- * '/' (each of them is looked at where the loop is) "*", or "[!-]*" where none can be an option. NULL where that cannot be told.
+ * '/' (each of them is looked at where the loop is) "*", or "[!-]*" where none can be an option.
+ * NULL where that cannot be told.
  */
 static const char *loop_value(struct shell_walk *walk, uint32_t node, uint32_t name, bool quoted,
 			      size_t *length, bool *is_names)

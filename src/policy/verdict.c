@@ -480,6 +480,19 @@ static bool is_method(const struct judging *judging, const struct wanted *wanted
 	return true;
 }
 
+const char *verdict_class(enum wanted_verb verb)
+{
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (classes[i].verbs >> verb & 1)
+			return classes[i].word;
+	return NULL;
+}
+
+const char *verdict_class_at(size_t index)
+{
+	return index < sizeof(classes) / sizeof(classes[0]) ? classes[index].word : NULL;
+}
+
 static uint32_t verbs_of(const char *word)
 {
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)

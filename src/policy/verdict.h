@@ -60,5 +60,11 @@ struct verdict_list {
 void verdict_make(const struct classify *classify, const struct verdict_facts *facts,
 		  struct verdict_list *ret_list);
 
+/* The class of approvals.ask that requests of the verb are of; NULL: none. */
+const char *verdict_class(enum wanted_verb verb);
+
+/* All of them; NULL behind the last. */
+const char *verdict_class_at(size_t index);
+
 /* "allow", "ask", "deny" */
 const char *verdict_word(enum wanted_judgement judgement);

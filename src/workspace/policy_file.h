@@ -62,8 +62,8 @@ int policy_stack_make(const struct caller *host, const struct policy_file *file,
 		      struct error *error);
 
 /*
- * The outline of any text of YAML or JSON (PARSE_OUTLINE) or of TOML (PARSE_TOML), by the role; a
- * fault of it stands in the outline.
+ * The outline of any text of YAML or JSON (PARSE_OUTLINE), of TOML (PARSE_TOML) or of Codex's rules
+ * (PARSE_RULES), by the role; a fault of it stands in the outline.
  */
 int policy_outline(enum parse_kind kind, const char *text, size_t length, struct arena *arena,
 		   struct outline *ret_outline, struct error *error);

@@ -1,5 +1,6 @@
 """bawn policy import: settings of others as a policy, and what it cannot say; they are hostile."""
 import json
+import os
 import subprocess
 import tomllib
 
@@ -276,10 +277,126 @@ def test_codex_permissions_that_allow_less(place):
     assert "a profile that is not there" in notes
 
 
-def test_codex_rules_are_told(place):
-    (place.base / "rules").mkdir()
-    _, notes = checked(place, codex(place, 'sandbox_mode = "read-only"\n'))
-    assert "prefix_rule" in notes
+RULES = """# mine
+prefix_rule(
+    pattern = ["git", ["push", "fetch"]],  # both
+    decision = "prompt",
+    justification = "ask me",
+    match = [["git", "push", "origin"], "git fetch"],
+    not_match = ["git status"],
+)
+prefix_rule(pattern=["rm"], decision='prompt')
+prefix_rule(pattern=["curl"], decision="forbidden", match=["curl -s x", ["curl"]],
+            not_match=["wget x", "curl x"])
+prefix_rule(pattern=[["nc", r"ncat"],], decision='''forbidden''')
+prefix_rule(pattern=["git", "reset", "--hard"], decision="forbidden")
+prefix_rule(pattern=["ls"])
+prefix_rule(pattern=["make"], decision="prompt")
+network_rule(host="api.example.org", protocol="https", decision="allow")
+network_rule(host="*.evil.example", protocol="http", decision="deny")
+network_rule(host="up.example.org", protocol="https", decision="prompt")
+network_rule(host="*.com", protocol="https", decision="allow")
+host_executable(name="git", paths=["/usr/bin/git"])
+"""
+
+
+def test_codex_rules(place):
+    said, notes = checked(place, imported(place, "codex", RULES, "x.rules"))
+    assert {line for line in said if not line.startswith("tests: ")} == {
+        "exec.deny: curl, match curl -s x, match curl, not_match wget x", "exec.deny: nc",
+        "exec.deny: ncat", "approvals.ask: external-writes",
+        "approvals.ask: unknown-domains", "approvals.ask: destructive",
+        "network.allow: api.example.org", "network.ask: up.example.org",
+        "network.deny: *.evil.example"}
+    for note in ("line 13: git reset --hard: ", "line 14: ls: nothing is needed",
+                 "line 15: make: ", "*.com", "line 20: host_executable: "):
+        assert note in notes, notes
+    made = place.base / "policies" / "made.yaml"
+    assert 'match: ["curl -s x", "curl"], not_match: ["wget x"]' in made.read_text()
+    test = subprocess.run([BAWN, "policy", "test", str(made)], capture_output=True, text=True,
+                          cwd=place.work, timeout=60, check=False)
+    assert test.returncode == 0 and "4 of 4" in test.stdout, test
+
+
+def test_codex_rules_beside_settings(place):
+    rules = place.base / "rules"
+    rules.mkdir()
+    (rules / "b.rules").write_text('prefix_rule(pattern=["nc"], decision="forbidden")\n')
+    (rules / "a.rules").write_text('prefix_rule(pattern=["git", "push"], decision="prompt", '
+                                   'match=["git push"])\nx = 1\n')
+    (rules / "c.rules").write_bytes(b"\xff")
+    (rules / "old.txt").write_text('prefix_rule(pattern=["ls"], decision="forbidden")\n')
+    (rules / "d.rules").mkdir()
+    os.mkfifo(rules / "e.rules")
+    said, notes = checked(place, codex(place, 'approval_policy = "never"\n'
+                                       'sandbox_mode = "read-only"\n'))
+    assert {"exec.deny: nc", "approvals.ask: external-writes", "workspace: read-only"} <= said
+    assert "exec.deny: ls" not in said
+    assert "verdict: deny}" in (place.base / "policies" / "made.yaml").read_text()
+    for note in ("rules/a.rules line 2: ", "rules/c.rules:1:1: ", "rules/d.rules: no file",
+                 "rules/e.rules: no file"):
+        assert note in notes, notes
+
+
+# Statements that are no call with all written out: told, and nothing of them is taken.
+NO_RULES = [
+    'x = ["nc"]', "if True:\n    DENY", "def f():\n\tDENY", " DENY", "DENY; DENY", "DENY DENY",
+    "(DENY)", "[DENY for x in y]", 'prefix_rule(["nc"], "forbidden")',
+    'prefix_rule(pattern=["nc"] + [], decision="forbidden")',
+    'prefix_rule(pattern=["n" "c"], decision="forbidden")',
+    'prefix_rule(pattern=["nc".strip()], decision="forbidden")',
+    'prefix_rule(pattern=["%s" % x], decision="forbidden")',
+    'prefix_rule(pattern=[f"nc"], decision="forbidden")',
+    'prefix_rule(pattern=[b"nc"], decision="forbidden")',
+    'prefix_rule(pattern=["nc\\q"], decision="forbidden")',
+    'prefix_rule(pattern=["nc\\x00"], decision="forbidden")',
+    'prefix_rule(pattern=("nc",), decision="forbidden")',
+    'prefix_rule(pattern=[["nc"], []], decision="forbidden")',
+    'prefix_rule(pattern=[], decision="forbidden")',
+    'prefix_rule(pattern="nc", decision="forbidden")',
+    'prefix_rule(pattern=[[[[["nc"]]]]], decision="forbidden")',
+    'prefix_rule(pattern=["nc"], decision=forbidden)',
+    'prefix_rule(pattern=["nc"], decision="deny")', 'prefix_rule(pattern=["nc"], decision=None)',
+    'prefix_rule(decision="forbidden")', "prefix_rule(**x)",
+    'prefix_rule(pattern=["nc"], decision="forbidden"',
+    'prefix_rule(pattern=["nc", decision="forbidden")',
+    'prefix_rule(pattern=["nc], decision="x")',
+    'prefix_rule(pattern=["nc"] decision="forbidden")',
+    'other_rule(pattern=["nc"], decision="forbidden")',
+    '"""\nDENY\n"""', "'''\nDENY\n'''", 'x = """\nDENY\n"""', "x = (\nDENY\n)", "x = \\\nDENY",
+    'x = "\\\nDENY"', "load('x', 'y')", "pass", "\u0440refix_rule(pattern=['nc'])",
+]
+
+
+def test_what_is_no_plain_rule_is_told(place):
+    deny = 'prefix_rule(pattern=["nc"], decision="forbidden")'
+    more = '\nprefix_rule(pattern=["wget"], decision="forbidden")\n'
+    for text in NO_RULES:
+        text = text.replace("DENY", deny)
+        said, notes = checked(place, imported(place, "codex", text + more, "x.rules"))
+        assert "exec.deny: nc" not in said and notes, text
+        # what is not closed takes the next statement along
+        if all(text.count(a) == text.count(b) for a, b in ("()", "[]")) and '["nc]' not in text:
+            assert "exec.deny: wget" in said, (text, notes)
+
+
+def test_hostile_rules(place):
+    one = b'prefix_rule(pattern=["nc"], decision="forbidden")\n'
+    inner = b"\\nfilesystem:\\n  write: [/etc]\\n"
+    for text in (b"", b"\n", b"#", b"(" * 99999, b"[" * 99999, b'"' * 100001, b"'" * 99999,
+                 b"a\n" * 20000, b"prefix_rule(" * 9000, b"prefix_rule(pattern=" + b"[" * 9000,
+                 one * 3000, b"\\" * 9999,
+                 b"prefix_rule(pattern=[" + b'["a","b"],' * 14 + b'], decision="prompt")',
+                 b'prefix_rule(pattern=["' + inner + b'"], decision="forbidden")',
+                 b'prefix_rule(pattern=["rm", "' + inner + b'"], decision="prompt")',
+                 b'prefix_rule(pattern=["rm", "' + inner + b'"], decision="prompt", '
+                 b'match=["rm \\"}, {verdict: allow", ["rm", "\\n- x"]])',
+                 'prefix_rule(pattern=["rm", "\u202e"], decision="prompt")'.encode()):
+        said, _ = checked(place, imported(place, "codex", text, "x.rules"))
+        assert not any(line.startswith("filesystem") for line in said), text
+    for text in (b"\0", b"\xff", b"\x1b", b"a\n" * 60000, b"#" * (256 * 1024 + 1)):
+        ran = imported(place, "codex", text, "x.rules")
+        assert ran.returncode == 1 and ".rules:" in ran.stderr, (text[:20], ran)
 
 
 def accepts(text):
