@@ -550,6 +550,12 @@ static void fire_timers(struct task *task, uint64_t now_ns)
 		}
 }
 
+/*
+ * A task that writes all the time leaves no idle moment; what a later start needs, should we be
+ * killed, is kept all the same after so many rounds.
+ */
+#define KEEP_ROUNDS 16
+
 void task_step(struct task *task)
 {
 	struct pollfd watches[WATCH_JOBS + TASK_LIMIT_JOBS * JOB_WATCHES + TASK_LIMIT_WATCHES];
@@ -568,11 +574,15 @@ void task_step(struct task *task)
 		return;
 	}
 	/* the record's own work, while there is nothing else to do */
-	if (ready == 0 && task->has_work) {
+	if (task->has_work && (ready == 0 || ++task->busy_rounds == KEEP_ROUNDS)) {
 		/* the one from before the action is there, or the action was refused */
 		(void)sweeping_keep(&task->sweeping, task->box.task_fd);
-		task->has_work = landing_work(&task->landing) || event_work(task->options.sink) ||
-				 sweeping_work(&task->sweeping);
+		(void)landing_work(&task->landing);
+	}
+	if (ready == 0 && task->has_work) {
+		task->busy_rounds = 0;
+		task->has_work = event_work(task->options.sink) || sweeping_work(&task->sweeping) ||
+				 box_tidy(&task->box);
 	}
 	/* first: a name lies open */
 	if (watches[WATCH_NAMES].revents)

@@ -64,14 +64,15 @@ struct task {
 	struct task_watch *watches;
 	struct task_timer *timers;
 	unsigned jobs_begun;
-	bool has_work;	   /* the record has something to do that can wait */
-	bool has_spools;   /* output lies in the task's directory */
-	bool is_copied;	   /* the box was made by the fallback's plan */
-	bool names_failed; /* a name could not be covered again */
-	bool killed;	   /* the box, by us */
-	bool lost;	   /* the box, by another */
-	bool has_received; /* something in it has connected, whoever of its actions that was */
-	bool ending;	   /* no more jobs are taken */
+	bool has_work;	      /* the record has something to do that can wait */
+	unsigned busy_rounds; /* since the last idle moment, while it has */
+	bool has_spools;      /* output lies in the task's directory */
+	bool is_copied;	      /* the box was made by the fallback's plan */
+	bool names_failed;    /* a name could not be covered again */
+	bool killed;	      /* the box, by us */
+	bool lost;	      /* the box, by another */
+	bool has_received;    /* something in it has connected, whoever of its actions that was */
+	bool ending;	      /* no more jobs are taken */
 };
 
 /* Stamps the event with the task and hands it to the sink. */

@@ -181,6 +181,12 @@ void box_close_capture(struct box *box);
 void box_end(struct box *box);
 
 /*
+ * Readies one directory that an earlier task left for a later one (task_directory.c), while nobody
+ * waits for us; true where there are more of them.
+ */
+bool box_tidy(struct box *box);
+
+/*
  * Sends a signal to every process in the box but process 1, at once: none escapes by forking.
  * -ETIMEDOUT when something inside held the sender up for a second.
  */

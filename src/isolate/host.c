@@ -1,13 +1,11 @@
 #include "isolate/internal.h"
 
-#include "base/directory.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "kernel/compat.h"
 #include "kernel/mount.h"
 #include "kernel/namespace.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,89 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
-
-/* Of a reaper that finds our directory before it is locked; each takes it at most once. */
-#define TASK_DIRECTORY_ATTEMPTS 100
-
-/*
- * Gives a directory that an earlier task has left empty, or with empty layers (clear_layers()), a
- * new name. A new inode costs ten times as much on ext4, which looks in turn at each that was freed
- * in the last seconds.
- */
-static bool take_spare(const char *spares, const char *path)
-{
-	struct directory CLEANUP_DIRECTORY directory;
-	const char *name;
-	bool is_taken = false;
-
-	(void)directory_open(&directory, AT_FDCWD, spares, O_NOFOLLOW);
-	while (!is_taken && (name = directory_next(&directory)))
-		/* another start may be quicker: then the name is gone */
-		is_taken = directory.type == DT_DIR && name[0] != '.' && name[1] == '\0' &&
-			   renameat(directory.fd, name, AT_FDCWD, path) == 0;
-	return is_taken;
-}
-
-/* Keeps the directory for a later task, or removes it; no more than 32 are kept. */
-static void leave_spare(const char *spares, const char *path)
-{
-	/* by the first letter of the random id; one that is there and not empty stays */
-	const char spare[] = { strrchr(path, '/')[sizeof("/t-") - 1], '\0' };
-	int CLEANUP_FD fd = open(spares, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0 && errno == ENOENT && mkdir(spares, 0700) == 0)
-		fd = open(spares, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || renameat(AT_FDCWD, path, fd, spare) < 0)
-		directory_remove_tree(AT_FDCWD, path);
-}
-
-/* 0, -EAGAIN when a reaper took the new directory away, or another negative errno. */
-static int lock_new_directory(const char *spares, const char *path, int *ret_fd)
-{
-	int CLEANUP_FD fd = -1;
-	struct stat status;
-	bool is_spare = take_spare(spares, path);
-	int result;
-
-	if (!is_spare && mkdir(path, 0700) < 0)
-		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return -EAGAIN;
-	/* waits for a reaper that holds it, which takes no time; not for whoever left a spare, as
-	 * that may have been stopped before it let go */
-	do
-		result = fd < 0 ? -1 : flock(fd, is_spare ? LOCK_EX | LOCK_NB : LOCK_EX);
-	while (fd >= 0 && result < 0 && errno == EINTR);
-	if (result < 0 || fstat(fd, &status) < 0) {
-		result = errno == EWOULDBLOCK ? -EAGAIN : -errno;
-		/* a spare one has files */
-		directory_remove_tree(AT_FDCWD, path);
-		return result;
-	}
-	if (status.st_nlink == 0)
-		return -EAGAIN;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
-/*
- * A new directory of our own, locked for as long as the task lives: who finds one that can be
- * locked has found a leftover. A reaper may take it between mkdir and flock, which the link count
- * tells; then it is made again.
- */
-static int make_task_directory(struct box *box, const struct plan_op *op, struct error *error)
-{
-	int result = -EAGAIN;
-
-	for (int i = 0; i < TASK_DIRECTORY_ATTEMPTS && result == -EAGAIN; i++)
-		result = lock_new_directory(op->source, op->target, &box->task_fd);
-	if (result < 0)
-		return error_errno(error, result, "making the task's directory %s", op->target);
-	return 0;
-}
 
 /* Makes a directory (and nothing that a link leads to) usable. */
 static bool open_up(int parent_fd, const char *name)
@@ -210,60 +126,6 @@ static int make_layers(const struct box *box, const struct plan_op *op, struct e
 			    0;
 }
 
-/* What a task, or the kernel for its overlay, put on the directory itself. */
-static bool reset_attributes(int fd)
-{
-	char names[4096];
-	ssize_t length = flistxattr(fd, names, sizeof(names));
-
-	for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1)
-		if (fremovexattr(fd, names + at) < 0)
-			return false;
-	return length >= 0 && fchmod(fd, 0700) == 0;
-}
-
-/* What the landing keeps beside the layers (broker/landing.c) is written anew by each task. */
-static bool is_for_later(const char *name)
-{
-	return strcmp(name, "0") == 0 || strcmp(name, "covers") == 0 ||
-	       strcmp(name, "git-snapshot") == 0;
-}
-
-/*
- * Empties the first git directory's layers for a later task, and removes the others: what
- * take_spare() says of inodes holds for them too.
- */
-static bool clear_layers(int git_fd)
-{
-	struct directory CLEANUP_DIRECTORY directory;
-	int CLEANUP_FD upper = -1;
-	const char *name;
-
-	directory_remove_content(git_fd, "0/upper");
-	directory_remove_content(git_fd, "0/work");
-	upper = openat(git_fd, "0/upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	directory_begin(&directory, fcntl(upper, F_DUPFD_CLOEXEC, 0));
-	if (upper < 0 || directory_next(&directory) || !reset_attributes(upper))
-		return false;
-	directory_end(&directory);
-	(void)directory_open(&directory, git_fd, ".", 0);
-	while ((name = directory_next(&directory)))
-		if (!is_for_later(name))
-			directory_remove_tree(git_fd, name);
-	return true;
-}
-
-static void undo_layers(int task_fd)
-{
-	int CLEANUP_FD git_fd =
-		openat(task_fd, PLAN_GIT_LAYERS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (git_fd < 0 || !clear_layers(git_fd))
-		directory_remove_tree(task_fd, PLAN_GIT_LAYERS);
-	directory_remove_tree(task_fd, PLAN_STAGE_LAYERS);
-	(void)unlinkat(task_fd, PLAN_STAGE_ABOUT, 0);
-}
-
 /* In the layers' directory, which is there. */
 static int duplicate(const struct box *box, const struct plan_op *op, struct error *error)
 {
@@ -300,7 +162,7 @@ int host_execute(struct box *box, struct error *error)
 		const struct plan_op *op = &plan->ops[i];
 
 		if (op->kind == PLAN_TASK_DIRECTORY)
-			result = make_task_directory(box, op, error);
+			result = task_directory_make(box, op, error);
 		else if (op->kind == PLAN_LEASE)
 			result = take_lease(box, op, error);
 		else if (op->kind == PLAN_LAYERS)
@@ -317,8 +179,6 @@ int host_execute(struct box *box, struct error *error)
 
 void host_undo(struct box *box)
 {
-	const struct plan *plan = box->options.plan;
-
 	for (size_t i = 0; i < box->lease_count; i++)
 		give_lease_back(&box->leases[i]);
 	free(box->leases);
@@ -328,12 +188,7 @@ void host_undo(struct box *box)
 		fd_close(&box->task_fd);
 	if (box->task_fd < 0)
 		return;
-	if (plan_find(plan, PLAN_LAYERS))
-		undo_layers(box->task_fd);
-	/* under its lock: one that is there without is a leftover, or taken for our end */
-	for (size_t i = 0; i < plan->count; i++)
-		if (plan->ops[i].kind == PLAN_TASK_DIRECTORY)
-			leave_spare(plan->ops[i].source, plan->ops[i].target);
+	task_directory_leave(box);
 	/* not by close(2): copies of the descriptor may live on, and who gets it next locks it */
 	(void)flock(box->task_fd, LOCK_UN);
 	fd_close(&box->task_fd);

@@ -55,6 +55,11 @@ struct build {
 
 /* HOST phase and what the supervisor must do for the builder when it is the host's root. */
 int host_execute(struct box *box, struct error *error);
+
+/* The task's directory, by PLAN_TASK_DIRECTORY; left, under its lock, for a later task. */
+int task_directory_make(struct box *box, const struct plan_op *op, struct error *error);
+void task_directory_leave(const struct box *box);
+
 int host_clone_trees(const struct box_options *options, int **ret_trees, struct error *error);
 void host_close_trees(const struct plan *plan, int *trees);
 void host_undo(struct box *box);

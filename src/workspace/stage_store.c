@@ -49,10 +49,9 @@ int stage_store_begin(int task_fd, const struct stage_about *about, struct error
 	struct stat status;
 	int result;
 
-	/* a spare directory may have an earlier task's */
-	(void)unlinkat(task_fd, PLAN_STAGE_ABOUT, 0);
-	fd = openat(task_fd, PLAN_STAGE_ABOUT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
+	/* a spare directory may have an earlier task's; truncating it stamps it, too */
+	fd = openat(task_fd, PLAN_STAGE_ABOUT,
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return error_errno(error, errno, "keeping what the stage is of");
 	codec_put_u32(&buffer, ABOUT_VERSION);

@@ -488,10 +488,63 @@ def test_what_a_task_leaves_in_its_layer_goes(place):
                    "touch $'n\\n\\033' ; true")
     assert ran.status == 0, ran
     place.assert_nothing_left()
-    # empty layers are kept for a later task, with the files that each task writes anew
-    assert {path for spare in (place.state / "spares").iterdir() for path in listing(spare)} <= {
-        "git", "git/0", "git/0/upper", "git/0/work", "git/covers", "git/git-snapshot",
-        "sweep"}
+    assert_spares_are_empty(place)
+
+
+MADE_BY_THE_KERNEL = {f"git/0/work/work{below}" for below in (
+    "", "/incompat", "/incompat/volatile", "/incompat/volatile/dirty")}
+KEPT = {"git", "git/0", "git/0/upper", "git/0/work", "git/covers", "git/git-snapshot", "sweep"}
+
+
+def spares(place):
+    """By their names; what a task's overlay left in `work` is there only where the name says so."""
+    found = {spare.name: {str(path) for path in listing(spare)}
+             for spare in (place.state / "spares").iterdir()}
+    assert all(len(name) == 1 or (len(name) == 2 and name[1] == "~") for name in found), found
+    return found
+
+
+def assert_spares_are_empty(place):
+    """Layers without content are kept for a later task, with the files that each writes anew."""
+    for name, paths in spares(place).items():
+        assert paths <= (KEPT | MADE_BY_THE_KERNEL if name[1:] else KEPT), (name, paths)
+
+
+def test_what_the_kernel_left_goes_beside_the_next_action(place):
+    plain(place)
+    assert place.sh("true").status == 0
+    only, = spares(place)
+    assert only[1:] == "~" and MADE_BY_THE_KERNEL & spares(place)[only]
+    child = place.start("--", "bash", "-c", "echo ready; sleep 1000")
+    assert select_ready(child) == b"ready\n"
+    assert eventually(lambda: os.listdir(place.state / "spares") == [only[0]]), spares(place)
+    assert_spares_are_empty(place)
+    child.kill()
+    child.communicate()
+    assert place.sh("true").status == 0
+    assert_spares_are_empty(place)
+    place.assert_nothing_left()
+
+
+def test_no_more_than_so_many_wait(place):
+    """Where every action is too short, starts take what lies there."""
+    plain(place)
+    for _ in range(3):
+        assert place.sh("true").status == 0
+    for letter in "abcdefghijklmnopqrstuvwxyz234567":
+        layers = place.state / "spares" / f"{letter}~/git/0"
+        if not layers.exists():
+            for below in ("upper", "work/work/incompat/volatile"):
+                (layers / below).mkdir(parents=True)
+            (layers / "work/work/incompat/volatile/dirty").touch()
+    for name in [name for name in spares(place) if not name[1:]]:
+        shutil.rmtree(place.state / "spares" / name)
+    # all names are taken: what cannot be kept is removed
+    assert len(spares(place)) == 32
+    assert place.sh("git status").status == 0
+    assert len(spares(place)) <= 64
+    assert_spares_are_empty(place)
+    place.assert_nothing_left()
 
 
 def test_what_dead_supervisors_leave_goes(place):

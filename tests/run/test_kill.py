@@ -109,6 +109,11 @@ def test_the_next_start_is_killed(live, killed):
         killed.again()
         child = live.start("--", "bash", "-c", WORK + "; echo ready; sleep 1000")
         assert select_ready(child) == b"ready\n"
+        # the supervisor writes down what a later start needs in its first idle moment
+        task, = os.listdir(live.state / "tasks")
+        covers = live.state / "tasks" / task / "git/covers"
+        assert eventually(lambda: covers.exists() and
+                          covers.read_bytes().endswith(task.encode() + b"\0"))
         child.kill()
         child.communicate()
         # what dies with it holds its directory until then, and nobody takes that over
