@@ -145,6 +145,22 @@ static void emit_counts(struct builder *builder)
 		emit_count(builder, kinds[i], LIMIT_NAMESPACES);
 }
 
+/* A home may lie in another one, /var/tmp/user, which is to be there first. */
+static void emit_area_mounts(struct builder *builder, bool nested)
+{
+	for (size_t i = 0; i < builder->area_count; i++) {
+		struct plan_op *op;
+
+		/* what lies in an area is no part of the skeleton */
+		if (!builder_kept_flag(builder, builder->areas[i].target) != nested)
+			continue;
+		builder_make_directories(builder, builder->areas[i].target, 0, true);
+		op = builder_emit_at(builder, PLAN_AREA, LAYER_MOUNT, builder->areas[i].target);
+		op->source = builder->areas[i].name;
+		op->flags = builder->areas[i].flags;
+	}
+}
+
 static void emit_view(struct builder *builder)
 {
 	struct plan_op *root;
@@ -154,14 +170,8 @@ static void emit_view(struct builder *builder)
 	builder_emit_evidence(builder);
 	root = builder_emit(builder, PLAN_ROOT, LAYER_MOUNT);
 	root->flags = PLAN_READ_ONLY;
-	for (size_t i = 0; i < builder->area_count; i++) {
-		struct plan_op *op;
-
-		builder_make_directories(builder, builder->areas[i].target, 0, true);
-		op = builder_emit_at(builder, PLAN_AREA, LAYER_MOUNT, builder->areas[i].target);
-		op->source = builder->areas[i].name;
-		op->flags = builder->areas[i].flags;
-	}
+	emit_area_mounts(builder, false);
+	emit_area_mounts(builder, true);
 	emit_home(builder);
 	emit_made_rows(builder);
 	for (size_t i = 0; i < builder->row_count; i++)

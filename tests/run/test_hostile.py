@@ -166,6 +166,34 @@ def test_a_place_of_keys_is_no_workspace(place):
             assert ran.status == 125 and "keep the caller's keys" in ran.err, ran
 
 
+HOMES = {"vartmp": "{base}/home", "link": "{base}/link", "above": "{base}",
+         "tmp": "/tmp/bawn-no/home",
+         "shm": "/dev/shm/bawn-no", "tmp itself": "/tmp"}
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_a_home_in_a_private_area(place, name):
+    """It is one itself, and empty; what it lies in is another."""
+    (place.base / "home").mkdir()
+    (place.base / "link").symlink_to("home")
+    (place.base / "home/key").write_text("secret")
+    home = HOMES[name].format(base=place.base)
+    accounts = place.base / "passwd"
+    accounts.write_text(f"root:x:0:0:root:{home}:/bin/sh\n")
+    prefix = ["unshare", "-m" if IS_ROOT else "-Urm", "sh", "-c",
+              f'mount --bind {accounts} /etc/passwd && mkdir -p "{home}" && exec "$@"', "sh"]
+    ran = place.sh("cd && test ! -e key && echo x > new && cat new && stat -c %a /tmp /dev/shm . && "
+                   "echo y > $OLDPWD/made", prefix=prefix)
+    assert ran.status == 0, ran
+    modes = ran.out.split()
+    assert modes[0] == "x" and modes[1:3] == ["1777", "1777"], ran
+    assert modes[3] == ("1777" if name == "tmp itself" else "700"), ran
+    assert (place.work / "made").read_text() == "y\n" and not (place.base / "home/new").exists()
+    for path in ("/tmp/bawn-no/home", "/tmp/bawn-no", "/dev/shm/bawn-no"):
+        if os.path.isdir(path):
+            os.rmdir(path)
+
+
 NESTED = r"""
 cat .env; echo ready; while ! test -e go; do sleep 0.02; done; sleep 2; cat .env; echo survived
 """
