@@ -182,8 +182,8 @@ def test_a_home_in_a_private_area(place, name):
     accounts.write_text(f"root:x:0:0:root:{home}:/bin/sh\n")
     prefix = ["unshare", "-m" if IS_ROOT else "-Urm", "sh", "-c",
               f'mount --bind {accounts} /etc/passwd && mkdir -p "{home}" && exec "$@"', "sh"]
-    ran = place.sh("cd && test ! -e key && echo x > new && cat new && stat -c %a /tmp /dev/shm . && "
-                   "echo y > $OLDPWD/made", prefix=prefix)
+    ran = place.sh("cd && test ! -e key && echo x > new && cat new && "
+                   "stat -c %a /tmp /dev/shm . && echo y > $OLDPWD/made", prefix=prefix)
     assert ran.status == 0, ran
     modes = ran.out.split()
     assert modes[0] == "x" and modes[1:3] == ["1777", "1777"], ran
