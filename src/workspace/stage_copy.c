@@ -179,11 +179,15 @@ static int copy_object(struct copying *copying, int target_fd, const struct stat
 
 	if (status->st_nlink > 1 && !S_ISDIR(status->st_mode))
 		other = stage_copy_links_find(&copying->links, status->st_dev, status->st_ino);
-	if (other)
-		return linkat(copying->mirror.root_fd, other, target_fd, copying->walk.name, 0) <
-				       0 ?
-			       -errno :
-			       0;
+	/* where the other file system takes fewer of them, one more file has the names that follow */
+	if (other) {
+		result = linkat(copying->mirror.root_fd, other, target_fd, copying->walk.name, 0) <
+					 0 ?
+				 -errno :
+				 0;
+		if (result != -EMLINK)
+			return result;
+	}
 	switch (status->st_mode & S_IFMT) {
 	case S_IFREG:
 		result = copy_file(copying, target_fd, status);

@@ -33,6 +33,7 @@ int stage_copy_links_add(struct stage_copy_links *links, uint64_t device, uint64
 			 const char *path)
 {
 	struct stage_copy_link *place;
+	char *copy;
 
 	if (!path)
 		return -ENOMEM;
@@ -44,9 +45,15 @@ int stage_copy_links_add(struct stage_copy_links *links, uint64_t device, uint64
 	if (!links->items)
 		return -ENOMEM;
 	place = place_of(links, device, inode);
-	place->path = strdup(path);
-	if (!place->path)
+	copy = strdup(path);
+	if (!copy)
 		return -ENOMEM;
+	if (place->path) {
+		links->count--;
+		links->bytes -= strlen(place->path);
+		free(place->path);
+	}
+	place->path = copy;
 	place->device = device;
 	place->inode = inode;
 	links->count++;

@@ -19,7 +19,7 @@ struct stage_copy_links {
 const char *stage_copy_links_find(const struct stage_copy_links *links, uint64_t device,
 				  uint64_t inode);
 
-/* -ENOMEM, also where path is NULL. */
+/* Of one that is known the newer place counts. -ENOMEM, also where path is NULL. */
 int stage_copy_links_add(struct stage_copy_links *links, uint64_t device, uint64_t inode,
 			 const char *path);
 

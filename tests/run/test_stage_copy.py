@@ -326,6 +326,28 @@ def test_a_tree_that_is_too_large(live):
     live.assert_nothing_left()
 
 
+LINKED = r"""
+set -e
+mount -t tmpfs -o mode=700 none "$1"; cd "$1"; shift; echo x > f
+python3 -c 'import os; [os.link("f", f"l{at}") for at in range(65100)]'
+exec "$@"
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("BAWN_SOAK"), reason="65,100 links: for make soak")
+def test_more_links_than_the_copy_can_have(live):
+    """ext4 takes 65,000 of a file, tmpfs as many as you like."""
+    prefix = ["unshare", "-m" if IS_ROOT else "-Urm", "--propagation", "private", "sh", "-c",
+              LINKED, "sh", live.work, *live.refuses]
+    ran = subprocess.run([*prefix, BAWN, "run", *live.options, "--ephemeral", "--", "sh", "-c",
+                          "cat f l0 l65099 | sort | uniq -c; ls | wc -l"],
+                         check=False, timeout=120, capture_output=True, text=True)
+    assert ran.returncode == 0, ran
+    same, count = ran.stdout.split("\n")[:-1]
+    assert same.split() == ["3", "x"] and count == "65101", ran
+    live.assert_nothing_left()
+
+
 def test_a_file_that_is_too_large(live):
     with open(live.work / "large", "wb") as file:
         for _ in range(1025):
