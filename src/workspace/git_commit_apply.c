@@ -4,6 +4,7 @@
 #include "base/directory.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "workspace/git_value.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -64,12 +65,17 @@ static bool is_pseudo(const char *path, struct git_text text)
 {
 	static const char symbolic[] = "ref: ";
 	size_t begin = sizeof(symbolic) - 1;
+	char name[GIT_REF_LIMIT_BYTES];
 
 	if (git_ref_is_list(text.bytes, text.length, strcmp(path, "FETCH_HEAD") == 0))
 		return true;
-	return text.length > begin + 1 && memcmp(text.bytes, symbolic, begin) == 0 &&
-	       text.bytes[text.length - 1] == '\n' &&
-	       git_ref_is_name(text.bytes + begin, text.length - begin - 1);
+	if (text.length <= begin + 1 || memcmp(text.bytes, symbolic, begin) != 0 ||
+	    text.bytes[text.length - 1] != '\n' ||
+	    !git_ref_is_name(text.bytes + begin, text.length - begin - 1))
+		return false;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(text.length - begin - 1),
+		       text.bytes + begin);
+	return git_value_is_ref(name);
 }
 
 static int apply_shallow(struct git_run *run, struct git_area *area, struct git_piece *item)

@@ -1,5 +1,7 @@
 #include "workspace/git_commit_ref.h"
 
+#include "workspace/git_value.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,8 @@ static int add_value(struct git_run *run, struct git_area *area, struct git_piec
 	if (result < 0)
 		return git_run_failed(run, area, item, result);
 	value = git_ref_value(run->arena, text.bytes, text.length, git_run_is_head(item->path));
-	if (!value || !git_ref_is_name(item->path, strlen(item->path)))
+	if (!value || !git_ref_is_name(item->path, strlen(item->path)) ||
+	    (strncmp(value, "ref: ", 5) == 0 && !git_value_is_ref(value + 5)))
 		return git_run_hold(run, area, item, "it is no reference");
 	return add(
 		run, changes,

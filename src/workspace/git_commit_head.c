@@ -1,5 +1,7 @@
 #include "workspace/git_commit_ref.h"
 
+#include "workspace/git_value.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -55,8 +57,12 @@ int git_run_head(struct git_run *run, struct git_area *area)
 	if (result < 0)
 		return git_run_failed(run, area, item, result);
 	value = git_ref_value(run->arena, text.bytes, text.length, true);
-	return value ? set_head(run, area, item, value) :
-		       hold_head(run, area, item, "it is no reference");
+	if (!value)
+		return hold_head(run, area, item, "it is no reference");
+	/* also where there is no such branch: its name is given to git by scripts and aliases */
+	if (strncmp(value, "ref: ", 5) == 0 && !git_value_is_ref(value + 5))
+		return hold_head(run, area, item, "it names no branch that git would make");
+	return set_head(run, area, item, value);
 }
 
 /* A linked worktree's branches are the repository's. */

@@ -146,11 +146,16 @@ static bool is_ref_pattern(const char *name, size_t stars)
 	}
 }
 
-/* git branch and git tag make none that looks like an option, or is taken for HEAD. */
+/*
+ * git branch and git tag make none that looks like an option, or is taken for HEAD; scripts that
+ * put a name into a command line run what a shell would.
+ */
 static bool is_misleading(const char *name)
 {
 	static const char *const folders[] = { "refs/heads/", "refs/tags/" };
 
+	if (strpbrk(name, "$`;|&<>\"'"))
+		return true;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		const char *rest = name + strlen(folders[i]);
 

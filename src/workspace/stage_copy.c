@@ -179,7 +179,7 @@ static int copy_object(struct copying *copying, int target_fd, const struct stat
 
 	if (status->st_nlink > 1 && !S_ISDIR(status->st_mode))
 		other = stage_copy_links_find(&copying->links, status->st_dev, status->st_ino);
-	/* where the other file system takes fewer of them, one more file has the names that follow */
+	/* where the other file system takes fewer, one more file has the names that follow */
 	if (other) {
 		result = linkat(copying->mirror.root_fd, other, target_fd, copying->walk.name, 0) <
 					 0 ?

@@ -13,7 +13,7 @@
 /* Stands for a character that folds to no ASCII: in no name of the table. */
 #define NO_ASCII '\x7f'
 /* With which the names of the table begin. */
-#define FIRST_LETTERS "._acghilmorsw"
+#define FIRST_LETTERS "._abcghilmorsw"
 
 static const struct sweep_name rows[] = {
 #define SWEEP(place, name, class, what) { place, name, class, what },

@@ -122,13 +122,32 @@ def test_commits_that_another_task_pruned_are_still_there(place):
     assert_usable(place)
 
 
-@pytest.mark.parametrize("name", ["refs/heads/HEAD", "refs/tags/HEAD", "refs/heads/--exec=x",
-                                  "refs/tags/-d"])
+MISLEADING = ["refs/heads/HEAD", "refs/tags/HEAD", "refs/heads/--exec=x", "refs/tags/-d",
+              "refs/heads/$(x)", "refs/heads/a`x`", "refs/heads/a;x"]
+
+
+@pytest.mark.parametrize("name", MISLEADING)
 def test_a_name_that_git_would_not_give_is_held(place, name):
     plain(place)
-    ran = place.sh(f"cp .git/refs/heads/main .git/{name}")
+    ran = place.sh(f"cp .git/refs/heads/main '.git/{name}'")
     assert ran.status == 0 and name in ran.err, ran
     assert not (place.work / ".git" / name).exists()
+    assert_usable(place)
+
+
+@pytest.mark.parametrize("name", MISLEADING[2:5])
+def test_no_head_names_such_a_branch(place, name):
+    """Nor is there one of it: `git push origin $(git symbolic-ref --short HEAD)` takes the name."""
+    plain(place)
+    ran = place.sh(f"for f in HEAD ORIG_HEAD MERGE_HEAD refs/remotes/o/HEAD; do "
+                   f"mkdir -p .git/refs/remotes/o; echo 'ref: {name}' > .git/$f; done")
+    assert ran.status == 0, ran
+    for at in ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "refs/remotes/o/HEAD"):
+        assert f".git/{at} (" in ran.err, ran
+    assert (place.work / ".git/HEAD").read_text() == "ref: refs/heads/main\n"
+    for at in ("ORIG_HEAD", "MERGE_HEAD", "refs/remotes/o/HEAD"):
+        path = place.work / ".git" / at
+        assert not path.exists() or name not in path.read_text()
     assert_usable(place)
 
 

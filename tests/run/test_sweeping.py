@@ -65,6 +65,8 @@ def test_everyday_git_says_nothing(place):
 
 @pytest.mark.parametrize("script, name", [
     ("mkdir -p a/b/.vscode; echo {} > a/b/.vscode/tasks.json", "a/b/.vscode"),
+    ("mkdir .bsp; echo {} > .bsp/x.json", ".bsp"),
+    ("echo 'source x' > .envrc.local", ".envrc.local"),
     ("mkdir .claude; echo {} > .claude/settings.json", ".claude"),
     ("mkdir x; echo {} > x/settings.json; mv x .claude", ".claude"),
     ("echo 'touch /tmp/x' > .envrc", ".envrc"),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "workspace/later.h"
 #include "workspace/sweep_name.h"
 
 static int class_in(enum sweep_place place, const char *name, bool *ret_is_exact)
@@ -81,6 +82,8 @@ static void settings_in_every_spelling(void **state)
 	expect(".hus\u212ay", SWEEP_SETTINGS, false);
 	expect(".Claude", SWEEP_SETTINGS, false);
 	expect(".envrc", SWEEP_SETTINGS, true);
+	expect(".bsp", SWEEP_SETTINGS, true);
+	expect("BuildServer.json", SWEEP_SETTINGS, false);
 	expect(".env", -1, false);
 	expect(".mcp.json. ", SWEEP_SETTINGS, false);
 	expect(".hg", SWEEP_REPOSITORY, true);
@@ -104,6 +107,19 @@ static void the_place_counts(void **state)
 		assert_int_equal(class_in((enum sweep_place)place, ".git", &is_exact), SWEEP_GIT);
 }
 
+/* What is held after an action is marked in a diff, too. */
+static void each_is_told_of_in_a_diff(void **state)
+{
+	const struct sweep_name *row;
+
+	(void)state;
+	for (size_t i = 0; (row = sweep_name_row(i)); i++)
+		if (row->places & SWEEP_IN_TREE &&
+		    (row->class == SWEEP_SETTINGS || row->class == SWEEP_REPOSITORY) &&
+		    !later_of_path(row->name))
+			fail_msg("%s is not in later.def", row->name);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +127,7 @@ int main(void)
 		cmocka_unit_test(what_only_resembles_is_none),
 		cmocka_unit_test(settings_in_every_spelling),
 		cmocka_unit_test(the_place_counts),
+		cmocka_unit_test(each_is_told_of_in_a_diff),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
