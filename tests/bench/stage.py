@@ -30,6 +30,32 @@ def many_files(root):
         (directory / f"file{number}").write_text(f"line {number}\n", encoding="ascii")
 
 
+# A third overlay over two is refused by any kernel: there a stage is a copy.
+COPIED_FILES, COPIED_BYTES = 1_000, 1024
+STACKED = """
+set -e
+PATH=/usr/bin:/bin:/usr/sbin
+cd "$1"; shift
+mount -t overlay overlay -o userxattr,lowerdir=low,upperdir=up1,workdir=wk1 mid
+mount -t overlay overlay -o userxattr,lowerdir=mid,upperdir=up2,workdir=wk2 ws
+cd ws
+exec "$@" 2>/dev/null
+"""
+
+
+def stacked(base):
+    """A tree that is copied, and the words that run a command in it."""
+    for name in ("low", "up1", "wk1", "mid", "up2", "wk2", "ws"):
+        (base / name).mkdir(parents=True)
+    for number in range(COPIED_FILES):
+        directory = base / "low" / f"d{number // 100:03}"
+        if number % 100 == 0:
+            directory.mkdir()
+        (directory / f"file{number}").write_bytes(b"x" * COPIED_BYTES)
+    return ["/usr/bin/unshare", "-Urm", "--propagation", "private", "/bin/sh", "-c", STACKED,
+            "sh", str(base)]
+
+
 def change(bench, root):
     """A task that changes some files all over the tree."""
     step = FILES // CHANGED
