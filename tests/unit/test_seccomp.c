@@ -296,11 +296,22 @@ static const struct row rows[] = {
 	{ "ioctl", { 3, 0x401c5820 }, ALL(FAIL(EPERM)) },
 	{ "ioctl", { 3, 0x800c6613 }, ALL(FAIL(EPERM)) },
 	{ "ioctl", { 3, 0x40806685 }, ALL(FAIL(EPERM)) },
-	{ "ioctl", { 0, 0x5401 }, ALL(ALLOW) },	    /* TCGETS */
-	{ "ioctl", { 0, 0x5413 }, ALL(ALLOW) },	    /* TIOCGWINSZ */
-	{ "ioctl", { 0, 0x541b }, ALL(ALLOW) },	    /* FIONREAD */
-	{ "ioctl", { 3, 0x40049409 }, ALL(ALLOW) }, /* FICLONE */
-	{ "ioctl", { 3, 0x80086601 }, ALL(ALLOW) }, /* FS_IOC_GETFLAGS */
+	{ "ioctl", { 3, 0x40086604 }, ALL(FAIL(EPERM)) },
+	{ "ioctl", { 3, 0x40087602 }, ALL(FAIL(EPERM)) },
+	{ "ioctl", { 3, 0xc0506617 }, ALL(FAIL(EPERM)) },
+	{ "ioctl", { 3, 0xc0406618 }, ALL(FAIL(EPERM)) },
+	{ "ioctl", { 3, 0x50009401 }, ALL(FAIL(EPERM)) },	 /* BTRFS_IOC_SNAP_CREATE */
+	{ "ioctl", { 3, HIGH | 0x50009417 }, ALL(FAIL(EPERM)) }, /* and _V2 */
+	{ "ioctl", { 3, 0x5000940e }, ALL(FAIL(EPERM)) },	 /* BTRFS_IOC_SUBVOL_CREATE */
+	{ "ioctl", { 3, 0x4008941a }, ALL(FAIL(EPERM)) },	 /* BTRFS_IOC_SUBVOL_SETFLAGS */
+	{ "ioctl", { 3, 0x402cbc10 }, ALL(FAIL(EPERM)) },	 /* BCH_IOCTL_SUBVOLUME_CREATE */
+	{ "ioctl", { 0, 0x5401 }, ALL(ALLOW) },			 /* TCGETS */
+	{ "ioctl", { 0, 0x5413 }, ALL(ALLOW) },			 /* TIOCGWINSZ */
+	{ "ioctl", { 0, 0x541b }, ALL(ALLOW) },			 /* FIONREAD */
+	{ "ioctl", { 3, 0x40049409 }, ALL(ALLOW) },		 /* FICLONE */
+	{ "ioctl", { 3, HIGH | 0x4020940d }, ALL(ALLOW) },	 /* FICLONERANGE */
+	{ "ioctl", { 3, 0xc0189436 }, ALL(ALLOW) },		 /* FIDEDUPERANGE */
+	{ "ioctl", { 3, 0x80086601 }, ALL(ALLOW) },		 /* FS_IOC_GETFLAGS */
 
 	/* Set-id bits and devices. */
 	{ "chmod", { 0, 04755 }, ALL(FAIL(EPERM)) },
@@ -332,6 +343,10 @@ static const struct row rows[] = {
 	{ "mknodat", { 3, 0, S_IFIFO | 04600 }, ALL(FAIL(EPERM)) },
 	{ "mknodat", { 3, 0, S_IFCHR | 0600, 0x103 }, REPORTED },
 	{ "mknodat", { 3, 0, S_IFBLK | 0600, 0x801 }, REPORTED },
+	{ "renameat2", { 3, 0, 3, 0, 4 }, REPORTED }, /* RENAME_WHITEOUT */
+	{ "renameat2", { 3, 0, 3, 0, HIGH | 5 }, REPORTED },
+	{ "renameat2", { 3, 0, 3, 0, 0 }, ALL(ALLOW) },
+	{ "renameat2", { 3, 0, 3, 0, 2 }, ALL(ALLOW) },
 
 	/* Starving others. */
 	{ "sched_setscheduler", { 0, SCHED_FIFO }, REPORTED },

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/btrfs.h>
 #include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <linux/perf_event.h>
@@ -554,6 +555,30 @@ static int extended_attributes(void)
 	return judge(ioctl(fd, FS_IOC_FSSETXATTR, &extended), "attributes were set");
 }
 
+static int inode_version(void)
+{
+	int fd = open(path, O_RDONLY);
+	long version = 4711;
+
+	if (fd < 0)
+		return refused(errno);
+	/* on another file system nobody knows the request; what counts is who said no */
+	if (ioctl(fd, FS_IOC_SETVERSION, &version) == 0 || errno == ENOTTY)
+		return succeeded("the file system was asked for another generation");
+	return refused(errno);
+}
+
+/* Where the workspace is a subvolume, a snapshot of it has what is hidden there. */
+static int subvolume_snapshot(void)
+{
+	struct btrfs_ioctl_vol_args snapshot = { .fd = open(".", O_RDONLY), .name = "snapshot" };
+
+	/* as above */
+	if (ioctl((int)snapshot.fd, BTRFS_IOC_SNAP_CREATE, &snapshot) == 0 || errno == ENOTTY)
+		return succeeded("the file system was asked for a snapshot");
+	return refused(errno);
+}
+
 static int has_setid(int directory, const char *name)
 {
 	struct stat status;
@@ -674,6 +699,20 @@ static int whiteout(void)
 	return judge(result, "a whiteout was made");
 }
 
+static int whiteout_by_rename(void)
+{
+	int result, code;
+
+	(void)close(creat("moved", 0600));
+	result = (int)syscall(SYS_renameat2, AT_FDCWD, "moved", AT_FDCWD, "moved-on",
+			      RENAME_WHITEOUT);
+	code = errno;
+	(void)unlink("moved");
+	(void)unlink("moved-on");
+	errno = code;
+	return judge(result, "a whiteout was made");
+}
+
 static int file_capability(void)
 {
 	unsigned char value[20] = { 1, 0, 0, 2, 0xff, 0xff, 0xff, 0xff };
@@ -767,10 +806,13 @@ static const struct {
 	{ "adjtimex", clock_adjust },
 	{ "setflags", attributes },
 	{ "fssetxattr", extended_attributes },
+	{ "setversion", inode_version },
+	{ "subvolume", subvolume_snapshot },
 	{ "setid", setid },
 	{ "setid_directory", setid_directory },
 	{ "device_node", device_node },
 	{ "whiteout", whiteout },
+	{ "whiteout_rename", whiteout_by_rename },
 	{ "file_capability", file_capability },
 	{ "mlock", lock_all },
 	{ "thread_filter", filter_in_threads },
