@@ -774,16 +774,16 @@ static void note_staged(struct job *job)
 	result->unlisted_changes += list.unlisted;
 }
 
-/* Output that did not arrive must not look like success. A reader that has gone is no failure. */
-static void note_lost_output(struct job *job)
+/* What did not arrive must not look like success. A reader that has gone is no failure. */
+static void note_lost_bytes(struct job *job)
 {
 	struct result *result = job->options.result;
-	const char *name;
-	int code = streams_failure(&job->streams, &name);
+	const char *what;
+	int code = streams_failure(&job->streams, &what);
 
 	if (!code || result->message)
 		return;
-	error_set(job->options.error, code, "%s could not be written: %s", name, strerror(code));
+	error_set(job->options.error, code, "%s: %s", what, strerror(code));
 	result->message = job->options.error->message;
 	if (result->end == RESULT_EXITED && result->code == 0) {
 		result->end = RESULT_FAILED;
@@ -858,7 +858,7 @@ void job_conclude(struct job *job)
 	bool failed;
 	int outcome;
 
-	note_lost_output(job);
+	note_lost_bytes(job);
 	streams_end_spool(&job->streams);
 	note_memory(result);
 	failed = result->end != RESULT_EXITED || result->code != 0;

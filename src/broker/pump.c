@@ -102,6 +102,8 @@ int pump_begin(struct pump *pump, int from, int to)
 		return -ENOMEM;
 	*pump = (struct pump){ .from = from, .to = to, .anew = -1, .held = held };
 	pump->from_is_pipe = fstat(from, &status) == 0 && S_ISFIFO(status.st_mode);
+	/* one whose other side has gone says EIO, which is its end */
+	pump->from_is_terminal = fstat(from, &status) == 0 && S_ISCHR(status.st_mode);
 	pump->from_blocks = is_blocking(from);
 	look_at_target(pump);
 	return 0;
@@ -286,6 +288,8 @@ static size_t take(struct pump *pump)
 	if (count < 0 && errno == EAGAIN && !pump->is_draining)
 		return 0;
 	if (count <= 0) {
+		if (count < 0 && !(errno == EIO && pump->from_is_terminal))
+			pump->source_failure = errno;
 		finish(pump);
 		return 0;
 	}

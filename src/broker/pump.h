@@ -80,6 +80,7 @@ struct pump {
 	bool keep_tail;
 	bool broken;	    /* the reader has gone, or nothing more can be written */
 	int failure;	    /* errno of what was not written though a reader is there */
+	int source_failure; /* errno by which the source ended; 0: in order */
 	bool capped;	    /* more than the cap came */
 	bool stopped;	    /* because of it */
 	int spool_failure;  /* positive errno: held up by the spool */
@@ -90,7 +91,7 @@ struct pump {
 	char last;	    /* the last byte that was passed on */
 	enum pump_beyond beyond;
 	enum pump_target target;
-	bool from_is_pipe, from_blocks, is_grown;
+	bool from_is_pipe, from_is_terminal, from_blocks, is_grown;
 	bool can_splice;
 	int target_bytes; /* the target pipe's length before we changed it */
 	bool is_full;	  /* the target was, when we last tried to splice */

@@ -312,12 +312,23 @@ const struct pump *streams_err(const struct streams *streams)
 	return streams->has_pty ? &streams->pty.out : &streams->err;
 }
 
-int streams_failure(const struct streams *streams, const char **ret_name)
+int streams_failure(const struct streams *streams, const char **ret_what)
 {
-	int code = streams_out(streams)->failure;
+	const struct {
+		int code;
+		const char *what;
+	} failures[] = {
+		{ streams_out(streams)->failure, "standard output could not be written" },
+		{ streams_err(streams)->failure, "standard error could not be written" },
+		{ streams->in.source_failure, "standard input could not be read" },
+	};
 
-	*ret_name = code ? "standard output" : "standard error";
-	return code ? code : streams_err(streams)->failure;
+	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		*ret_what = failures[i].what;
+		if (failures[i].code)
+			return failures[i].code;
+	}
+	return 0;
 }
 
 void streams_close(struct streams *streams)

@@ -78,8 +78,11 @@ bool streams_done(const struct streams *streams);
 /* Gives up what was not written yet. */
 void streams_cut(struct streams *streams);
 
-/* errno of output that did not arrive though a reader is there; 0. ret_name: which stream. */
-int streams_failure(const struct streams *streams, const char **ret_name);
+/*
+ * errno of output that did not arrive though a reader is there, or of input that ended by an error,
+ * or 0. ret_what: which, in words.
+ */
+int streams_failure(const struct streams *streams, const char **ret_what);
 
 /* Where standard output is counted, and the last bytes of what a person would see as errors. */
 const struct pump *streams_out(const struct streams *streams);

@@ -76,8 +76,9 @@ static void start_pager(struct page *page, const char *command)
 	(void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
 	(void)posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
 	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
-	if (posix_spawn(&page->pager, "/bin/sh", &actions, &attributes, argv, environ) == 0) {
+	/* without it the pager would read our own input */
+	if (posix_spawn_file_actions_adddup2(&actions, ends[0], 0) == 0 &&
+	    posix_spawn(&page->pager, "/bin/sh", &actions, &attributes, argv, environ) == 0) {
 		page->fd = ends[1];
 		ends[1] = -1;
 	} else {

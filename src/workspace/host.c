@@ -78,34 +78,55 @@ static char *read_text(struct arena *arena, int fd)
 	return text;
 }
 
-/* A database that is not in the file (LDAP, sssd): getent asks the C library's modules for us. */
-static char *ask_getent(struct arena *arena, uint32_t uid)
+/* Its output to the pipe, its complaints, which are about itself, nowhere. Negative errno. */
+static int start_getent(char *const *argv, int out_fd, pid_t *ret_pid)
+{
+	char *environment[] = { (char *)"PATH=/usr/bin:/bin", NULL };
+	posix_spawn_file_actions_t actions;
+	int code = posix_spawn_file_actions_init(&actions);
+
+	if (code)
+		return -code;
+	/* without memory an action is missing: its output would be ours */
+	code = posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
+	if (!code)
+		code = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	if (!code)
+		code = posix_spawn(ret_pid, "/usr/bin/getent", &actions, NULL, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	return -code;
+}
+
+/*
+ * A database that is not in the file (LDAP, sssd): getent asks the C library's modules for us.
+ * ret_text: NULL where nobody has that number, or there is no getent. Negative errno: not known.
+ */
+static int ask_getent(struct arena *arena, uint32_t uid, char **ret_text)
 {
 	char number[16];
 	char *argv[] = { (char *)"getent", (char *)"passwd", number, NULL };
-	char *environment[] = { (char *)"PATH=/usr/bin:/bin", NULL };
-	posix_spawn_file_actions_t actions;
-	int pipe_fds[2], status;
+	int pipe_fds[2], status, result;
 	char *text = NULL;
 	pid_t pid;
 
 	(void)snprintf(number, sizeof(number), "%u", uid);
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return NULL;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 1);
-	/* what it has to say is about itself */
-	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	if (posix_spawn(&pid, "/usr/bin/getent", &actions, NULL, argv, environment) == 0) {
-		fd_close(&pipe_fds[1]);
-		text = read_text(arena, pipe_fds[0]);
-		if (waitpid(pid, &status, 0) != pid || status != 0)
-			text = NULL;
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	fd_close(&pipe_fds[0]);
+		return -errno;
+	result = start_getent(argv, pipe_fds[1], &pid);
 	fd_close(&pipe_fds[1]);
-	return text;
+	if (result == 0) {
+		text = read_text(arena, pipe_fds[0]);
+		/* 2: no such entry; 127: it could not be executed after all */
+		if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+			result = -ECHILD;
+		else if (WEXITSTATUS(status) != 0)
+			text = NULL;
+		else if (!text)
+			result = -ENOMEM;
+	}
+	fd_close(&pipe_fds[0]);
+	*ret_text = text;
+	return result == -ENOENT ? 0 : result;
 }
 
 /* /home may be a link (to /var/home, for example), or the home itself. */
@@ -135,7 +156,12 @@ static int find_user(struct arena *arena, struct caller *host, struct error *err
 	struct stat status;
 
 	if (!text || !take_entry(arena, text, host)) {
-		text = ask_getent(arena, host->uid);
+		int result = ask_getent(arena, host->uid, &text);
+
+		/* a caller without a home is another one: what keeps the home private needs to know */
+		if (result < 0)
+			return error_errno(error, -result, "asking getent for the caller %u",
+					   host->uid);
 		if (!text || !take_entry(arena, text, host))
 			return 0;
 	}

@@ -79,13 +79,17 @@ static int start(struct running *running, const int *lifted, int out_fd, int err
 
 	if (posix_spawn_file_actions_init(&actions) != 0)
 		return -ENOMEM;
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
-	posix_spawn_file_actions_adddup2(&actions, error_fd, 2);
-	for (size_t i = 0; i < program->fd_count; i++)
-		posix_spawn_file_actions_adddup2(&actions, lifted[i],
-						 HOST_PROGRAM_FIRST_FD + (int)i);
-	result = spawn_limited(running, &actions);
+	/* each takes memory; one that is missing would leave it a descriptor of ours */
+	result = -posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	if (result == 0)
+		result = -posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
+	if (result == 0)
+		result = -posix_spawn_file_actions_adddup2(&actions, error_fd, 2);
+	for (size_t i = 0; result == 0 && i < program->fd_count; i++)
+		result = -posix_spawn_file_actions_adddup2(&actions, lifted[i],
+							   HOST_PROGRAM_FIRST_FD + (int)i);
+	if (result == 0)
+		result = spawn_limited(running, &actions);
 	posix_spawn_file_actions_destroy(&actions);
 	return result;
 }

@@ -31,6 +31,21 @@ def test_the_result_of_a_run(place):
     assert ran.status == 3 and "could not be written" in ran.err, ran
 
 
+@pytest.mark.parametrize("mode", ["run", "exec"])
+def test_input_that_cannot_be_read(live, mode):
+    """Its end by an error is no end: what reads it would take a part for the whole."""
+    words = ("run", *live.options) if mode == "run" else ("task", "exec", *live.options,
+                                                          live.begin())
+    fd = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    for command, status in (("cat", 125), ("cat; exit 3", 3)):
+        ran = subprocess.run([BAWN, *map(str, words), "--stdin", "--", "sh", "-c", command],
+                             stdin=fd, capture_output=True, cwd=live.work, timeout=LIMIT_S,
+                             check=False)
+        assert ran.returncode == status, ran
+        assert b"standard input could not be read: Is a directory" in ran.stderr, ran
+    os.close(fd)
+
+
 def test_the_result_for_a_descriptor(live):
     task = live.begin()
     for words in (("run", *live.options), ("task", "exec", *live.options, task)):

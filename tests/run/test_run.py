@@ -237,7 +237,8 @@ def test_no_proc(place):
 
 
 @pytest.mark.parametrize("what,values", [
-    ("as", [1_800_000, 1_900_000, 2_000_000, 2_200_000, 2_600_000, 4_000_000, 1 << 26]),
+    ("as", [1_800_000, 1_900_000, 2_000_000, 2_200_000, 2_600_000, 4_000_000, 1 << 26,
+            *range(2_900_000, 3_300_000, 40_000)]),
     ("nofile", [3, 4, 5, 6, 8, 10, 12, 16, 20, 32]),
     ("fsize", [0, 1, 4096]),
     ("stack", [16384, 65536, 262144]),
@@ -250,6 +251,8 @@ def test_no_resources(place, what, values):
         (place.work / "started").unlink(missing_ok=True)
         ran = place.run(*MARK, prefix=["prlimit", f"--{what}={value}"])
         place.assert_nothing_left()
+        # nor is the output that of getent(1)
+        assert not ran.out, (value, ran)
         if ran.status == 125:
             # the loader of getent(1), which we ask for the caller's name, may have its word first
             *before, last = ran.err.splitlines()
