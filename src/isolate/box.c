@@ -200,6 +200,11 @@ static int spawn_builder(struct box *box, struct error *error)
 			 namespace_vfork(plan_namespaces(box->options.plan), build_run, &build,
 					 &child_stack, &box->init);
 	host_close_trees(box->options.plan, build.trees);
+	if (result == -EAGAIN)
+		return error_errno(
+			error, result,
+			"making the namespaces of the box: the caller has as many processes as it "
+			"may (`ulimit -u`, or pids.max of its control group)");
 	if (result < 0)
 		return error_errno(
 			error, result,

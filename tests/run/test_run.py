@@ -271,6 +271,7 @@ def test_no_processes(place):
         pytest.skip("no limit of processes holds for root")
     ran = place.run(*MARK, prefix=["prlimit", "--nproc=1"])
     refused(ran, place, 125, "Resource temporarily unavailable")
+    assert "ulimit -u" in ran.err, ran
 
 
 # --- status --------------------------------------------------------------------------------------
