@@ -432,6 +432,20 @@ static int search(struct enter *enter)
 	return result;
 }
 
+/* What a person would do about it depends on what it is that is not there. */
+static const char *why_absent(const char *name)
+{
+	if (!strchr(name, '/'))
+		return "command not found in the box; where it (or a script's interpreter) lies "
+		       "must be shown: --read DIR";
+	if (access(name, F_OK) == 0)
+		return "it is there, but its interpreter (#!) or loader is not; where that lies "
+		       "must be shown: --read DIR";
+	return name[0] == '/' ? "command not found in the box; where it lies must be shown: "
+				"--read DIR" :
+				"no such file in the box";
+}
+
 static int do_exec(struct enter *enter, const struct plan_op *op, struct error *error)
 {
 	const char *name = enter->action->argv[0];
@@ -449,10 +463,7 @@ static int do_exec(struct enter *enter, const struct plan_op *op, struct error *
 	result = search(enter);
 	if (result == -ENOENT || result == -ENOTDIR) {
 		enter->failure = ENTER_NOT_FOUND;
-		return error_set(error, result,
-				 "%s: command not found in the box; where it (or a script's "
-				 "interpreter) lies must be shown: --read DIR",
-				 name);
+		return error_set(error, result, "%s: %s", name, why_absent(name));
 	}
 	enter->failure = ENTER_NOT_EXECUTABLE;
 	return error_errno(error, result, "%s: cannot be executed", name);

@@ -177,6 +177,10 @@ def test_command_not_found(place):
     script.chmod(0o755)
     ran = place.run("--", "./script")
     assert ran.status == 127 and "interpreter" in ran.err, ran
+    assert "is there" in ran.err, ran
+    # what is no matter of showing is not said to be one
+    ran = place.run("--", "./no-such-script")
+    assert ran.status == 127 and "no such file" in ran.err and "--read" not in ran.err, ran
     place.assert_nothing_left()
 
 
