@@ -158,11 +158,24 @@ static int above_standard(int fd)
 	return fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
+/*
+ * The host's /dev/null lies on a mount of the host's, which no rule of Landlock names: what opens
+ * /dev/stdin would be refused. A reduced plan may have no other.
+ */
+static int input_fd(const struct enter *enter)
+{
+	int null_fd = enter->action->input == ACTION_INPUT_NULL ?
+			      open("/dev/null", O_RDONLY | O_CLOEXEC) :
+			      -1;
+
+	return above_standard(null_fd < 0 ? enter->streams->in : null_fd);
+}
+
 static int do_streams(struct enter *enter, const struct plan_op *op, struct error *error)
 {
 	const struct box_streams *streams = enter->streams;
 	/* above 2 first: 0, 1 and 2 may be among the sources in any order */
-	int in = above_standard(streams->in);
+	int in = input_fd(enter);
 	int out = above_standard(streams->out);
 	int err = above_standard(streams->err);
 

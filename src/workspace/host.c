@@ -158,7 +158,7 @@ static int find_user(struct arena *arena, struct caller *host, struct error *err
 	if (!text || !take_entry(arena, text, host)) {
 		int result = ask_getent(arena, host->uid, &text);
 
-		/* a caller without a home is another one: what keeps the home private needs to know */
+		/* what keeps the home private needs to know whether there is one */
 		if (result < 0)
 			return error_errno(error, -result, "asking getent for the caller %u",
 					   host->uid);

@@ -670,6 +670,7 @@ def test_CF05_devices_and_proc(place):
         for d in null zero full random urandom tty; do test -c /dev/$d; done
         echo x >/dev/null; head -c 4 /dev/zero | wc -c; head -c 4 /dev/urandom | wc -c
         ! echo x 2>/dev/null >/dev/full
+        cat /dev/stdin /dev/fd/0 /proc/self/fd/0; exec 3<>/dev/stdin
         echo in | cat /dev/stdin; echo out >/dev/stdout; echo err >/dev/stderr; test -d /dev/fd/
         test -w /dev/shm; echo x >/dev/shm/f; test -e /dev/ptmx
         grep -q MemTotal /proc/meminfo; grep -q processor /proc/cpuinfo; cat /proc/self/comm

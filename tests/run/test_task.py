@@ -76,8 +76,13 @@ def test_bytes_of_input_and_output(live):
 
 
 def test_no_input_without_the_option(live):
-    ran = live.verb("task", "exec", live.begin(), "--", "cat", data=b"secret")
+    task = live.begin()
+    ran = live.verb("task", "exec", task, "--", "cat", data=b"secret")
     assert (ran.status, ran.out) == (0, ""), ran
+    # in each of them: the first is entered by the supervisor, the others by the zygote
+    for _ in range(2):
+        ran = live.sh_in(task, "cat /dev/stdin && exec 3<>/dev/stdin")
+        assert (ran.status, ran.err) == (0, ""), ran
 
 
 def test_environment_and_directory(live):
