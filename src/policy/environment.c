@@ -10,6 +10,20 @@ static const char *const names[] = {
 	"PATH",
 	"LANG",
 	"LANGUAGE",
+	/* each by its name (locale(7)): sshd takes every LC_*, so that tokens travel as one */
+	"LC_ALL",
+	"LC_ADDRESS",
+	"LC_COLLATE",
+	"LC_CTYPE",
+	"LC_IDENTIFICATION",
+	"LC_MEASUREMENT",
+	"LC_MESSAGES",
+	"LC_MONETARY",
+	"LC_NAME",
+	"LC_NUMERIC",
+	"LC_PAPER",
+	"LC_TELEPHONE",
+	"LC_TIME",
 	"TERM",
 	"COLORTERM",
 	"TZ",
@@ -90,8 +104,6 @@ static const char *const names[] = {
 	"GIT_EDITOR",
 };
 
-static const char *const prefixes[] = { "LC_" };
-
 bool environment_is_name(const char *name)
 {
 	size_t length = strlen(name);
@@ -107,9 +119,6 @@ bool environment_is_passed(const char *name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-			return environment_is_name(name);
 	return false;
 }
 
