@@ -171,6 +171,10 @@ static enum denial_kind kind_of(const struct task *task, const struct egress_flo
 {
 	if (flow->outcome == EGRESS_SPECIAL || rule_is(rule, RULE_EGRESS_SPECIAL))
 		return DENIAL_NET_SPECIAL;
+	/* at the ports of the web other bytes are more likely an attempt than a protocol */
+	if (flow->rule == EGRESS_NO_RULE && flow->host[0] && flow->protocol == EGRESS_TCP &&
+	    flow->port != 80 && flow->port != 443)
+		return DENIAL_NET_BYTES;
 	/* where a rule may allow the place, it was not for that that it was refused */
 	if (flow->rule == EGRESS_NO_RULE)
 		return flow->host[0] && is_forbidden(task, host, flow->port,

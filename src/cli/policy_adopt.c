@@ -128,6 +128,14 @@ static int check_built(const struct adopting *adopting, struct error *error)
 					 statement->rule.file, statement->rule.line,
 					 statement->column, document_key(statement->key)->path,
 					 missing);
+		missing = document_unbuilt(statement, adopting->arena);
+		if (missing)
+			return error_set(error, EOPNOTSUPP,
+					 "%s:%u:%u: %s %s: nothing would start here, so it is not "
+					 "adopted",
+					 statement->rule.file, statement->rule.line,
+					 statement->column, document_key(statement->key)->path,
+					 missing);
 	}
 	return 0;
 }

@@ -46,14 +46,15 @@ static void print_missing(const struct checking *checking, struct buffer *buffer
 
 	for (size_t i = 0; i < document->count; i++) {
 		const struct document_statement *statement = &document->statements[i];
-		const char *missing = document_missing(statement, checking->arena);
+		const char *unbuilt = document_unbuilt(statement, checking->arena);
 
-		if (!missing)
+		if (!unbuilt)
 			continue;
 		buffer_visible(buffer, checking->path);
-		buffer_format(buffer, ":%u:%u: not built: %s needs %s; a run refuses it\n",
-			      statement->rule.line, statement->column,
-			      document_key(statement->key)->path, missing);
+		buffer_format(buffer, ":%u:%u: not built: %s ", statement->rule.line,
+			      statement->column, document_key(statement->key)->path);
+		buffer_visible(buffer, unbuilt);
+		buffer_text(buffer, "; a run refuses it\n");
 	}
 }
 
@@ -105,6 +106,8 @@ static void print_json(const struct checking *checking, struct buffer *buffer)
 		const struct document_statement *statement = &document->statements[i];
 		const char *missing = document_missing(statement, checking->arena);
 
+		if (!missing)
+			missing = document_unbuilt(statement, checking->arena);
 		if (!missing)
 			continue;
 		json_place(&json, statement->rule.line, statement->column);

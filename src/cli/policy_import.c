@@ -83,23 +83,80 @@ static int read_settings(struct importing *importing, char **ret_text, size_t *r
 	return read_text(importing, fd, importing->path, ret_text, ret_length, error);
 }
 
-/* What the loader says of line `at` is said of the row that stands there. */
+/* The length of a comment that begins here; 0: none does. */
+static size_t comment_length(const char *text, size_t length)
+{
+	const char *end;
+
+	if (length < 2 || text[0] != '/' || (text[1] != '/' && text[1] != '*'))
+		return 0;
+	if (text[1] == '/')
+		end = memchr(text, '\n', length);
+	else
+		end = memmem(text + 2, length - 2, "*/", 2);
+	return !end ? length : (size_t)(end - text) + (text[1] == '*' ? 2 : 0);
+}
+
+/* Settings in JSON may have comments, which YAML has not: blanks, so that places stay. */
+static void blank_comments(char *text, size_t length)
+{
+	bool is_string = false;
+
+	for (size_t at = 0; at < length; at++) {
+		size_t comment = is_string ? 0 : comment_length(text + at, length - at);
+
+		for (size_t i = 0; i < comment; i++)
+			if (text[at + i] != '\n')
+				text[at + i] = ' ';
+		if (is_string && text[at] == '\\')
+			at++;
+		else if (text[at] == '"')
+			is_string = !is_string;
+	}
+}
+
+/* Only another row makes one unreachable, and that one may be what is left out. */
+static bool is_of_another(const struct document_fault *fault)
+{
+	return strncmp(fault->text, "unreachable", 11) == 0;
+}
+
+/* The row that "line N" is about instead: lines of a text on its way are nobody's. */
+static const char *without_line(const struct importing *importing, const char *text,
+				const uint32_t *lines)
+{
+	const struct import *import = &importing->import;
+	const char *at = strstr(text, ": line ");
+	char *rest = NULL;
+	unsigned long line = at ? strtoul(at + 7, &rest, 10) : 0;
+
+	for (size_t i = 0; line && i < import->row_count; i++)
+		if (lines[i] == line)
+			return arena_format(importing->arena, "%.*s: %s%s", (int)(at - text), text,
+					    import->rows[i].value, rest);
+	return text;
+}
+
+/* What the loader says of a line is said of the row that stands there. */
 static bool refuse_rows(struct importing *importing, const struct document_faults *faults,
-			const uint32_t *lines)
+			const uint32_t *lines, bool of_another)
 {
 	struct import *import = &importing->import;
 	bool any = false;
 
-	for (size_t i = 0; i < faults->count && i < DOCUMENT_LIMIT_FAULTS; i++)
-		for (size_t j = 0; j < import->row_count; j++) {
-			if (!lines[j] || lines[j] != faults->rows[i].line ||
-			    import->rows[j].refusal)
+	for (size_t i = 0; i < faults->count && i < DOCUMENT_LIMIT_FAULTS; i++) {
+		const struct document_fault *fault = &faults->rows[i];
+		const char *text = without_line(importing, fault->text, lines);
+
+		for (size_t j = 0; text && j < import->row_count; j++) {
+			if (!lines[j] || lines[j] != fault->line || import->rows[j].refusal ||
+			    is_of_another(fault) != of_another)
 				continue;
 			import->rows[j].refusal = arena_format(importing->arena, "%s: %s",
-							       import->rows[j].value,
-							       faults->rows[i].text);
+							       import->rows[j].value, text);
 			any |= import->rows[j].refusal != NULL;
 		}
+	}
 	return any;
 }
 
@@ -129,7 +186,8 @@ static int settle(struct importing *importing, struct buffer *text, struct error
 		result = document_read(&outline, &facts, &scratch, &document, &faults);
 		if (result == 0)
 			return 0;
-		if (result != -EINVAL || !refuse_rows(importing, &faults, lines))
+		if (result != -EINVAL || (!refuse_rows(importing, &faults, lines, false) &&
+					  !refuse_rows(importing, &faults, lines, true)))
 			return error_set(error, EBADMSG, "what came of it is no policy: %s",
 					 faults.count ? faults.rows[0].text : "out of memory");
 	}
@@ -269,6 +327,8 @@ static int import_settings(struct importing *importing, struct buffer *text, str
 		result = read_settings(importing, &settings, &length, error);
 	if (result == 0 && importing->from == IMPORT_CODEX && ends_as_rules(importing->path))
 		return import_rules_alone(importing, settings, length, text, error);
+	if (result == 0 && !import_is_toml(importing->from))
+		blank_comments(settings, length);
 	if (result == 0)
 		result =
 			policy_outline(import_is_toml(importing->from) ? PARSE_TOML : PARSE_OUTLINE,

@@ -71,7 +71,7 @@ static void print_said(const struct showing *showing, const struct document *doc
 {
 	for (size_t i = 0; i < document->count; i++) {
 		const struct document_statement *statement = &document->statements[i];
-		const char *missing = document_missing(statement, showing->arena);
+		const char *unbuilt = document_unbuilt(statement, showing->arena);
 
 		if (layers)
 			buffer_format(buffer, "%-9s", "says");
@@ -84,8 +84,11 @@ static void print_said(const struct showing *showing, const struct document *doc
 			buffer_format(buffer, ", %s ", statement->details[j].field);
 			buffer_visible(buffer, statement->details[j].text);
 		}
-		if (missing)
-			buffer_format(buffer, " (not built: needs %s)", missing);
+		if (unbuilt) {
+			buffer_text(buffer, " (not built: ");
+			buffer_visible(buffer, unbuilt);
+			buffer_text(buffer, ")");
+		}
 		end_line(&statement->rule, layers, buffer);
 	}
 }

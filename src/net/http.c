@@ -31,6 +31,16 @@ static const struct {
 	{ "x-original-url", HTTP_FIELD_OVERRIDE },
 	{ "x-original-uri", HTTP_FIELD_OVERRIDE },
 	{ "x-rewrite-url", HTTP_FIELD_OVERRIDE },
+	{ "x-override-url", HTTP_FIELD_OVERRIDE },
+	{ "x-forwarded-uri", HTTP_FIELD_OVERRIDE },
+	{ "x-forwarded-method", HTTP_FIELD_OVERRIDE },
+	/* gateways there are that choose the server by these, and not by Host */
+	{ "forwarded", HTTP_FIELD_OVERRIDE },
+	{ "x-forwarded-host", HTTP_FIELD_OVERRIDE },
+	{ "x-forwarded-server", HTTP_FIELD_OVERRIDE },
+	{ "x-original-host", HTTP_FIELD_OVERRIDE },
+	{ "x-http-host-override", HTTP_FIELD_OVERRIDE },
+	{ "x-host", HTTP_FIELD_OVERRIDE },
 };
 
 void http_clear(struct http_head *head)

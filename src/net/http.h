@@ -63,7 +63,7 @@ enum http_field_kind {
 	HTTP_FIELD_HOST,    /* written anew */
 	HTTP_FIELD_HOP,	    /* ends here: Connection and what it names, Keep-Alive, TE, Proxy-... */
 	HTTP_FIELD_UPGRADE, /* goes on where that is allowed */
-	HTTP_FIELD_OVERRIDE, /* asks some servers for another method or path than is said */
+	HTTP_FIELD_OVERRIDE, /* asks some servers for another method, path or host than is said */
 };
 
 struct http_field {

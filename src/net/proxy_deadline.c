@@ -76,6 +76,16 @@ static enum step refuse_head(struct proxy *proxy, struct connection *connection,
 						 refuse_reset(proxy, connection, reason);
 }
 
+static enum step expire_head(struct proxy *proxy, struct connection *connection,
+			     enum deadline deadline)
+{
+	if (connection->is_starved)
+		return refuse_head(proxy, connection, 503, "there was no memory for it in time");
+	if (deadline == DEADLINE_FIRST && connection_note_silence(connection))
+		return refuse_reset(proxy, connection, connection->reason);
+	return refuse_head(proxy, connection, 408, "nothing came in time");
+}
+
 static enum step expire_state(struct proxy *proxy, struct connection *connection,
 			      enum deadline deadline)
 {
@@ -98,10 +108,7 @@ static enum step expire_state(struct proxy *proxy, struct connection *connection
 		break;
 	case DEADLINE_FIRST:
 	case DEADLINE_HEAD:
-		return connection->is_starved ?
-			       refuse_head(proxy, connection, 503,
-					   "there was no memory for it in time") :
-			       refuse_head(proxy, connection, 408, "nothing came in time");
+		return expire_head(proxy, connection, deadline);
 	case DEADLINE_ANSWER:
 	case DEADLINE_LEFT:
 		return refuse_http(proxy, connection, 504, "the server did not answer in time");

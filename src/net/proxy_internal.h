@@ -131,6 +131,7 @@ struct connection {
 	enum egress_protocol protocol;
 	struct egress_tool tool;
 	bool has_tool;
+	bool is_partly;	 /* no rule allows this, and one allows something at this host and port */
 	bool is_crowded; /* the task has too many open files to tell who connects */
 	uint32_t action; /* the supervisor's number of the action that connects; 0: not known */
 	enum leave who, may;
@@ -340,6 +341,9 @@ void connection_dial(struct proxy *proxy, struct connection *connection);
 bool connection_is_dialing(const struct connection *connection);
 /* Why there is no upstream, in our words. */
 const char *connection_trouble(const struct connection *connection);
+
+/* The client went, or its time is up, without a word: a denial, and true, where its server spoke. */
+bool connection_note_silence(struct connection *connection);
 /* From a verdict to bytes: tells that it is open. False: the record is held up; wait. */
 bool connection_begin(struct proxy *proxy, struct connection *connection);
 

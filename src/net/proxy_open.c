@@ -32,9 +32,11 @@ void connection_open(struct proxy *proxy, struct connection *connection)
 			return;
 		break;
 	case NAMES_DOOR:
-		if (connection->local_port == PLACE_DOOR_PORT)
-			connection->state = STATE_DOOR;
-		break;
+		if (connection->local_port != PLACE_DOOR_PORT)
+			break;
+		/* its own address is none that anybody wants to reach */
+		connection->state = STATE_DOOR;
+		return;
 	case NAMES_OUTSIDE:
 	case NAMES_FREE:
 	case NAMES_SERVER:
@@ -292,8 +294,39 @@ static void turn_to_opener(struct connection *connection, const struct egress_ru
 
 static const char crowded[] = "the task has too many open files to find the program that connects";
 
-static const char *fault_of_answer(const struct connection *connection)
+/* Whether less of the question would have another answer. */
+static bool is_open_without(const struct proxy *proxy, struct egress_question question,
+			    uint32_t facts)
 {
+	struct egress_answer answer;
+
+	question.known &= ~facts;
+	egress_decide(&proxy->policy, &question, &answer);
+	return answer.verdict != EGRESS_DENY;
+}
+
+/* What no rule allows, where one allows something of the host: a place to look in the policy. */
+static const char *fault_of_part(const struct proxy *proxy, struct connection *connection,
+				 const struct egress_question *question)
+{
+	uint32_t known = EGRESS_FACT_REQUEST;
+
+	connection->is_partly = is_open_without(proxy, *question, UINT32_MAX);
+	if (!connection->is_partly)
+		return "no rule allows it";
+	if (question->known & known && is_open_without(proxy, *question, known))
+		return question->upgrade ? "no rule allows to change the protocol there (upgrade)" :
+					   "no rule allows this method or path there";
+	known |= EGRESS_FACT_PROTOCOL;
+	if (question->known & known && is_open_without(proxy, *question, known))
+		return "no rule allows this protocol there";
+	return "no rule allows this program there";
+}
+
+static const char *fault_of_answer(const struct proxy *proxy, struct connection *connection,
+				   const struct egress_question *question)
+{
+	connection->is_partly = false;
 	if (connection->answer.special)
 		return connection->answer.special;
 	if (connection->answer.rule)
@@ -301,7 +334,7 @@ static const char *fault_of_answer(const struct connection *connection)
 	if (connection->is_crowded)
 		return crowded;
 	return connection->who == LEAVE_NO ? "no rule allows it, and its program cannot be told" :
-					     "no rule allows it";
+					     fault_of_part(proxy, connection, question);
 }
 
 static struct egress_question question_about(const struct proxy *proxy,
@@ -331,7 +364,7 @@ enum judgement connection_judge_request(struct proxy *proxy, struct connection *
 
 	egress_decide(&proxy->policy, &question, answer);
 	if (answer->verdict == EGRESS_DENY)
-		return deny(connection, fault_of_answer(connection));
+		return deny(connection, fault_of_answer(proxy, connection, &question));
 	if (!may_reach(proxy, connection, &question, &opening))
 		return deny(connection, connection_trouble(connection));
 	if (answer->needs & EGRESS_FACT_TOOL || wants_action(connection, answer->rule) ||
@@ -628,6 +661,17 @@ static enum step sniff_http(struct proxy *proxy, struct connection *connection)
 	return http_begin(proxy, connection);
 }
 
+bool connection_note_silence(struct connection *connection)
+{
+	if (connection->state != STATE_SNIFF || connection->dial != DIAL_DONE ||
+	    !connection->upstream.readable || connection->is_refused)
+		return false;
+	know_protocol(connection, EGRESS_TCP);
+	connection->answer = (struct egress_answer){ .verdict = EGRESS_DENY };
+	connection->reason = "its server speaks first, which only a rule for any bytes lets it";
+	return true;
+}
+
 /*
  * Nobody has said a word. Where the rules allow any bytes the server may be the one to begin;
  * where nothing is allowed there is no need to wait for the words to say no in.
@@ -639,6 +683,7 @@ static enum step sniff_silence(struct proxy *proxy, struct connection *connectio
 
 	if (connection->client.is_done) {
 		connection->reason = "closed before it said anything";
+		(void)connection_note_silence(connection);
 		report_stopped(proxy, connection, NULL, NULL);
 		connection_close(proxy, connection);
 		return STEP_END;

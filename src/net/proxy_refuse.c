@@ -94,7 +94,7 @@ static const char *remedy_of(const struct connection *connection)
 		       "owns the policy";
 	if (rule && rule->verdict == EGRESS_ASK)
 		return "a rule of the policy asks a person about this, and nobody allowed it";
-	if (rule)
+	if (rule || connection->is_partly)
 		return "the rule allows the host and not this: ask whoever owns the policy";
 	return "whoever started the task can allow it: --allow-host NAME:PORT, or network.allow in "
 	       "a policy file";

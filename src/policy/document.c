@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "policy/document_internal.h"
+#include "policy/egress_compile.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -493,6 +494,16 @@ const char *document_missing(const struct document_statement *statement, struct 
 		at += length + (at[length] == ';');
 	}
 	return NULL;
+}
+
+const char *document_unbuilt(const struct document_statement *statement, struct arena *arena)
+{
+	const char *text = document_missing(statement, arena);
+
+	if (text)
+		return arena_format(arena, "needs %s", text);
+	text = egress_compile_missing(statement, arena);
+	return text ? arena_format(arena, "%.200s %s", statement->text, text) : NULL;
 }
 
 void document_print_faults(const struct document_faults *faults, const char *file,

@@ -4,12 +4,10 @@
 
 #include "base/arena.h"
 #include "base/path.h"
-#include "base/quantity.h"
 #include "policy/danger.h"
 #include "policy/egress_compile.h"
 #include "policy/glob.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Of one rule, all lists together. */
@@ -47,7 +45,9 @@ static const struct document_field program_fields[] = {
 static const struct document_field network_fields[] = {
 	{ "host", VALUE_NETWORK, false, true, "",
 	  "a name, *.name, an address, or a network as 10.0.0.0/8" },
-	{ "ports", VALUE_PORT, true, false, "", "default: 443; of a denial: all" },
+	{ "ports", VALUE_PORT, true, false, "",
+	  "default: those of its protocols (http 80, https and tls 443, ssh 22, git 9418), or 443; "
+	  "of a denial: all" },
 	{ "protocol", VALUE_WORD, false, false, "tcp udp tls http https ssh git",
 	  "what is spoken; tcp: anything" },
 	{ "protocols", VALUE_WORD, true, false, "tcp tls http https ssh",
@@ -331,28 +331,6 @@ bool document_host_covers(const char *pattern, const char *host)
 	return length > suffix && strcmp(host + length - suffix, pattern + 1) == 0;
 }
 
-static bool port_is_in(const char *range, uint64_t port)
-{
-	const char *dash = strchr(range, '-');
-	uint64_t from = strtoull(range, NULL, 10);
-
-	return port >= from && port <= (dash ? strtoull(dash + 1, NULL, 10) : from);
-}
-
-static bool network_covers(const struct document_statement *rule, const char *host, uint64_t port)
-{
-	bool has_ports = false, has_port = false;
-
-	for (size_t i = 0; i < rule->detail_count; i++) {
-		if (strcmp(rule->details[i].field, "ports") != 0)
-			continue;
-		has_ports = true;
-		has_port |= port_is_in(rule->details[i].text, port);
-	}
-	return document_host_covers(rule->text, host) &&
-	       (has_ports ? has_port : port == 443 || rule->key == DOCUMENT_NET_DENY);
-}
-
 static bool name_covers(const char *name, const char *path)
 {
 	/* a relative example stands in a workspace */
@@ -374,21 +352,22 @@ static bool program_covers(const char *program, const char *command)
 	return strlen(program) == length && strncmp(program, word, length) == 0;
 }
 
-/* False where the example has no proper form: a fault. */
+/* By what connections are matched with. False where the example has no proper form: a fault. */
 static bool network_example(struct document_reading *reading, const struct document_statement *rule,
 			    const char *example, bool *ret_covers)
 {
-	const char *colon = strrchr(example, ':');
-	char *host = colon ? arena_copy_bytes(reading->arena, example, (size_t)(colon - example)) :
-			     NULL;
-	uint64_t port = 0;
+	struct egress_rule compiled;
+	struct host host;
+	uint16_t port;
+	const char *why;
 
-	if (!host || quantity_count(colon + 1, &port) < 0 || port < 1 || port > 65535) {
+	if (host_parse_port(example, strlen(example), 0, &host, &port, &why) < 0) {
 		document_fault(reading, rule->rule.line, rule->column,
 			       "example %.200s: HOST:PORT, as in example.org:443", example);
 		return false;
 	}
-	*ret_covers = network_covers(rule, host, port);
+	*ret_covers = egress_compile_statement(rule, reading->arena, &compiled) &&
+		      egress_names(&compiled, &host, port);
 	return true;
 }
 

@@ -65,6 +65,11 @@ static bool has_port(const struct egress_rule *rule, uint16_t port)
 	return false;
 }
 
+bool egress_names(const struct egress_rule *rule, const struct host *host, uint16_t port)
+{
+	return matches_host(rule, host, strlen(host->name)) && has_port(rule, port);
+}
+
 static bool has_word(const char *const *words, size_t count, const char *word)
 {
 	for (size_t i = 0; i < count; i++)
@@ -81,8 +86,9 @@ static bool has_path(const struct egress_rule *rule, const char *path)
 
 	if (length >= sizeof(trimmed))
 		return rule->verdict != EGRESS_ALLOW;
+	/* "*", the server as a whole: no path that is allowed, and what is denied is part of it */
 	if (path[0] != '/')
-		return false;
+		return rule->verdict != EGRESS_ALLOW;
 	memcpy(trimmed, path + 1, length);
 	length--;
 	if (length && trimmed[length - 1] == '/')

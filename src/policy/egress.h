@@ -154,6 +154,9 @@ struct egress_answer {
 	const char *special;		/* DENY: the host is of a kind that only a rule can open */
 };
 
+/* Whether the rule is about this host and port at all, whatever else it wants to know. */
+bool egress_names(const struct egress_rule *rule, const struct host *host, uint16_t port);
+
 void egress_decide(const struct egress_policy *policy, const struct egress_question *question,
 		   struct egress_answer *ret_answer);
 

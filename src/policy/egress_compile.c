@@ -16,7 +16,7 @@
 struct compiling {
 	struct egress_rule *rule;
 	struct arena *arena;
-	bool inspects, is_dangerous;
+	bool inspects, is_dangerous, is_git;
 	const char *why; /* what is wrong */
 	int code;
 };
@@ -151,8 +151,10 @@ static void add_protocol(struct compiling *compiling, const char *word)
 		refuse(compiling, EOPNOTSUPP,
 		       "is about UDP, which no task gets: names are answered by bawn itself");
 	/* git:// has no form of its own that could be told from others */
-	if (strcmp(word, "git") == 0)
+	if (strcmp(word, "git") == 0) {
+		compiling->is_git = true;
 		word = "tcp";
+	}
 	for (uint32_t bit = 1; bit <= EGRESS_PROTOCOLS_ALL; bit <<= 1)
 		if (strcmp(word, egress_protocol_name(bit)) == 0)
 			compiling->rule->protocols |= bit;
@@ -328,11 +330,33 @@ static void check_rule(struct compiling *compiling)
 		       "is private, which is for names: a rule of an address means just that one");
 }
 
+/* Where protocols are named and no ports: those that these have. */
+static void add_usual_ports(struct compiling *compiling)
+{
+	static const struct {
+		uint32_t protocols;
+		const char *port;
+	} rows[] = { { EGRESS_HTTP, "80" },
+		     { EGRESS_HTTPS | EGRESS_TLS, "443" },
+		     { EGRESS_SSH, "22" } };
+	const struct egress_rule *rule = compiling->rule;
+
+	if (rule->port_count || rule->verdict == EGRESS_DENY)
+		return;
+	if (rule->protocols == EGRESS_TCP && compiling->is_git)
+		add_ports(compiling, "9418", 4);
+	for (size_t i = 0; !(rule->protocols & EGRESS_TCP) && i < sizeof(rows) / sizeof(rows[0]);
+	     i++)
+		if (rule->protocols & rows[i].protocols)
+			add_ports(compiling, rows[i].port, strlen(rows[i].port));
+}
+
 /* Where nothing is said. */
 static void fill(struct compiling *compiling, const struct egress_ports *ports, size_t count)
 {
 	struct egress_rule *rule = compiling->rule;
 
+	add_usual_ports(compiling);
 	if (!rule->protocols)
 		rule->protocols = EGRESS_PROTOCOLS_DEFAULT;
 	if (rule->verdict == EGRESS_DENY && rule->protocols == EGRESS_PROTOCOLS_DEFAULT)
@@ -375,14 +399,33 @@ static bool compile_statement(const struct document_statement *statement,
 	return true;
 }
 
-const char *egress_compile_fault(const struct document_statement *statement, struct arena *arena)
+static const char *why_not(const struct document_statement *statement, int code,
+			   struct arena *arena)
 {
 	struct egress_rule rule;
 	struct compiling compiling = { .rule = &rule, .arena = arena };
 
-	if (!compile_statement(statement, &compiling) || compiling.code != EINVAL)
+	if (!compile_statement(statement, &compiling) || compiling.code != code)
 		return NULL;
 	return compiling.why;
+}
+
+bool egress_compile_statement(const struct document_statement *statement, struct arena *arena,
+			      struct egress_rule *ret_rule)
+{
+	struct compiling compiling = { .rule = ret_rule, .arena = arena };
+
+	return compile_statement(statement, &compiling) && !arena_failed(arena);
+}
+
+const char *egress_compile_fault(const struct document_statement *statement, struct arena *arena)
+{
+	return why_not(statement, EINVAL, arena);
+}
+
+const char *egress_compile_missing(const struct document_statement *statement, struct arena *arena)
+{
+	return why_not(statement, EOPNOTSUPP, arena);
 }
 
 int egress_compile(const struct document *document, struct arena *arena,
@@ -422,26 +465,38 @@ int egress_compile_host(const char *text, const struct rule_ref *ref, struct are
 		.ref = *ref, .verdict = EGRESS_ALLOW, .tool = "", .purpose = ""
 	};
 	struct compiling compiling = { .rule = &rule, .arena = arena };
-	const char *bracket = strrchr(text, ']');
-	const char *colon = strchr(bracket ? bracket : text, ':');
+	size_t length = strlen(text);
+	bool is_any = length > 4 && strcmp(text + length - 4, "/tcp") == 0;
+	const char *whole = text, *bracket, *colon;
 
 	if (strstr(text, "://"))
 		return error_set(
 			error, EINVAL,
 			"option --allow-host %.200s: it is a URL: name the host alone, and "
 			"ports where they are others than 80 and 443, as in example.com:8443",
-			text);
+			whole);
+	if (is_any) {
+		rule.protocols = EGRESS_TCP;
+		text = arena_copy_bytes(arena, text, length - 4);
+		if (!text)
+			return error_errno(error, ENOMEM, "option --allow-host");
+	}
+	bracket = strrchr(text, ']');
+	colon = strchr(bracket ? bracket : text, ':');
+	if (is_any && !colon)
+		refuse(&compiling, EINVAL,
+		       "is for any bytes, whose ports have to be named: NAME:5432/tcp");
 	set_host(&compiling, text, colon ? (size_t)(colon - text) : strlen(text));
 	while (colon) {
-		size_t length = strcspn(colon + 1, ",");
+		size_t bytes = strcspn(colon + 1, ",");
 
-		add_ports(&compiling, colon + 1, length);
-		colon = colon[1 + length] ? colon + 1 + length : NULL;
+		add_ports(&compiling, colon + 1, bytes);
+		colon = colon[1 + bytes] ? colon + 1 + bytes : NULL;
 	}
 	check_rule(&compiling);
 	fill(&compiling, web, 2);
 	if (compiling.why)
-		return error_set(error, EINVAL, "option --allow-host %.200s: it %s", text,
+		return error_set(error, EINVAL, "option --allow-host %.200s: it %s", whole,
 				 compiling.why);
 	if (arena_failed(arena))
 		return error_errno(error, ENOMEM, "option --allow-host");

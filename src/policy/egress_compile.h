@@ -27,9 +27,16 @@ int egress_compile(const struct document *document, struct arena *arena,
  * has, or is of another key. */
 const char *egress_compile_fault(const struct document_statement *statement, struct arena *arena);
 
+/* The rule of such a statement; false where it is of another key, or there is no rule of it. */
+bool egress_compile_statement(const struct document_statement *statement, struct arena *arena,
+			      struct egress_rule *ret_rule);
+
+/* What such a statement has that this build lacks, as "needs ..."; NULL: nothing. */
+const char *egress_compile_missing(const struct document_statement *statement, struct arena *arena);
+
 /*
- * NAME[:PORTS] of --allow-host, where NAME may begin with "*.", or be an address (version 6 in
- * brackets), and PORTS is like 443,8000-8010; without: 80 and 443. -EINVAL.
+ * NAME[:PORTS[/tcp]] of --allow-host, where NAME may begin with "*.", or be an address (version 6
+ * in brackets), and PORTS is like 443,8000-8010; without: 80 and 443. With "/tcp" any bytes. -EINVAL.
  */
 int egress_compile_host(const char *text, const struct rule_ref *ref, struct arena *arena,
 			struct egress_rule *ret_rule, struct error *error);

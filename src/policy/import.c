@@ -175,8 +175,8 @@ static const char *trim_path(struct importing *importing, const char *text)
 {
 	size_t length;
 
-	while (strncmp(text, "./", 2) == 0)
-		text += 2;
+	while (strncmp(text, "./", 2) == 0 || strncmp(text, "//", 2) == 0)
+		text += text[0] == '.' ? 2 : 1;
 	length = strlen(text);
 	for (;;) {
 		if (length > 3 && strncmp(text + length - 3, "/**", 3) == 0)
@@ -208,6 +208,9 @@ void import_deny_write(struct importing *importing, const struct outline_node *n
 {
 	const char *path = trim_path(importing, text);
 
+	/* a name that is not there would be refused; a glob covers what there is */
+	if (path && path[0] && !strpbrk(path, "*?[") && path[0] != '/' && path[0] != '~')
+		path = arena_format(importing->arena, "**/%s", path);
 	if (path)
 		import_add(importing, IMPORT_PROTECT, node, path);
 }
@@ -290,6 +293,17 @@ static const char *claude_path(const char *path)
 	return strncmp(path, "//", 2) == 0 ? path + 1 : path[0] == '/' ? path + 1 : path;
 }
 
+/* Denials are read as lines of gitignore(5): a name without '/' before its end is at any depth. */
+static const char *claude_denied(struct importing *importing, const char *path)
+{
+	size_t length = strcspn(path, "/");
+	bool is_name = length && !path[length + (path[length] == '/')] &&
+		       strspn(path, ".") != length && path[0] != '~' && strcmp(path, "**") != 0;
+	const char *anywhere = is_name ? arena_format(importing->arena, "**/%s", path) : NULL;
+
+	return anywhere ? anywhere : claude_path(path);
+}
+
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
 {
 	return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
@@ -303,9 +317,9 @@ static void claude_deny(struct importing *importing, const struct outline_node *
 	if (!tool)
 		return;
 	if (what && is_one_of(tool, "Read", "Grep", "Glob"))
-		import_deny_read(importing, node, claude_path(what));
+		import_deny_read(importing, node, claude_denied(importing, what));
 	else if (what && is_one_of(tool, "Edit", "Write", "MultiEdit"))
-		import_deny_write(importing, node, claude_path(what));
+		import_deny_write(importing, node, claude_denied(importing, what));
 	else if (what && strcmp(tool, "Bash") == 0)
 		deny_command(importing, node, what);
 	else if (what && strncmp(what, "domain:", 7) == 0)
@@ -541,6 +555,14 @@ int import_read(enum import_from from, const struct outline *outline, struct are
 	/* of srt nothing is written that is not listed */
 	if (from == IMPORT_SRT && !importing.writes_workspace)
 		import_add(&importing, IMPORT_WORKSPACE, outline->nodes, "read-only");
+	/* that they are for any port is what all of these mean */
+	for (size_t i = 0; i < import.row_count && from != IMPORT_CODEX; i++)
+		if (import.rows[i].slot == IMPORT_NET_ALLOW) {
+			(void)import_leave(&import, arena, 0,
+					   "hosts at other ports than 443: `ports` of "
+					   "network.allow lists them");
+			break;
+		}
 	if (arena_failed(arena))
 		return -ENOMEM;
 	*ret_import = import;

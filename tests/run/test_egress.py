@@ -116,14 +116,67 @@ def test_allowed(host, place, client, through):
     assert len(ran.connected) == 1 and not ran.denials, ran
 
 
-def test_git(host, place):
-    ran = run(host, place, ["pub.example:9418"],
-              DIRECT + GIT + "clone -q git://pub.example/project.git /tmp/c && cat /tmp/c/file")
-    # what no protocol is known of is passed only where a rule takes any bytes
-    if ran.status:
-        assert [words[1] for words in ran.denials] == ["pub.example:9418"] and not ran.payload
-    else:
-        assert ran.out == "of the upstream\n", ran
+# Programs of protocols that nobody looks at, of which in some the server speaks first.
+BYTES = {
+    "git": (9418, GIT + "clone -q git://pub.example/project.git /tmp/c && cat /tmp/c/file",
+            "of the upstream\n"),
+    "server-first": (22, "exec 3<>/dev/tcp/pub.example/22; timeout 2 head -1 <&3",
+                     "SSH-2.0-Test_1.0\n"),
+}
+
+
+@pytest.mark.parametrize("case", BYTES)
+def test_remedies_can_be_taken_word_for_word(host, place, case):
+    """Each denial says what would allow it; whoever does that is there after two of them."""
+    port, script, out = BYTES[case]
+    allow = ["other.example"]
+    for code in ("net.host", "net.bytes"):
+        ran = run(host, place, allow, DIRECT + script)
+        assert ran.status and [words[1] for words in ran.denials] == [f"pub.example:{port}"], ran
+        assert not ran.payload, ran
+        allow = [ran.err.partition("; to allow: --allow-host ")[2].split()[0]]
+        assert allow[0].startswith(f"pub.example:{port}"), ran
+        if ran.denials[0][0] == "net.bytes":
+            break
+        assert ran.denials[0][0] == code, ran
+    assert allow == [f"pub.example:{port}/tcp"]
+    ran = run(host, place, allow, DIRECT + script)
+    assert (ran.status, ran.out) == (0, out) and not ran.denials, ran
+
+
+def test_no_remedy_opens_the_ports_of_the_web_to_any_bytes(host, place):
+    ran = run(host, place, ["pub.example:80"], DIRECT + "exec 3<>/dev/tcp/pub.example/80; printf "
+              "'get / HTTP/1.1\\r\\nHost: pub.example\\r\\n\\r\\n' >&3; cat <&3; exit 3")
+    assert [words[0] for words in ran.denials] == ["net.content"] and not ran.payload, ran
+    assert "to allow" not in ran.err, ran
+
+
+def test_what_a_rule_lacks_is_said(host, place, tmp_path):
+    """A host that a rule allows, and something of it that none does."""
+    folder = tmp_path / "p"
+    folder.mkdir(mode=0o700)
+    policy = folder / "policy.yaml"
+    policy.write_text("version: 1\nnetwork:\n  allow:\n"
+                      "    - {host: pub.example, ports: [80], protocol: http, methods: [GET]}\n"
+                      "    - {host: pub.example, ports: [443], protocol: https}\n")
+    policy.chmod(0o600)
+    ran = run(host, place, [], DIRECT + "curl -s -m 9 -d x http://pub.example/; "
+              "curl -s -m 9 -H 'Connection: Upgrade' -H 'Upgrade: websocket' http://pub.example/;"
+              "curl -s -m 9 http://pub.example:443/; curl -s -m 9 http://pub.example:81/; exit 3",
+              "--policy", str(policy))
+    said = [json.loads(line) for line in ran.out.splitlines()]
+    assert [one["reason"] for one in said] == [
+        "no rule allows this method or path there",
+        "no rule allows to change the protocol there (upgrade)",
+        "no rule allows this protocol there", "no rule allows it"], ran
+    assert ["--allow-host" in one["remedy"] for one in said] == [False, False, False, True], ran
+    assert not ran.payload, ran
+
+
+def test_other_words_at_the_door_are_of_no_private_address(host, place):
+    ran = run(host, place, ["pub.example"], "for x in socks4 socks4a; do curl -s -m 9 -x "
+              "$x://198.18.255.253:3128 http://pub.example/; done; exit 3")
+    assert [words[0] for words in ran.denials] == ["net.content"] and not ran.seen, ran
 
 
 def test_ssh(host, place):

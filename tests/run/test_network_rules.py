@@ -16,6 +16,11 @@ def verb(place, *arguments):
                           env=dict(os.environ))
 
 
+def of_policy(place, *arguments):
+    return subprocess.run([BAWN, "policy", *map(str, arguments)], text=True, capture_output=True,
+                          cwd=place.work, timeout=20, check=False)
+
+
 def asked(place, *arguments):
     ran = verb(place, "explain", "--json", *arguments)
     assert ran.returncode in (0, 1), ran
@@ -143,3 +148,74 @@ def test_a_name_alone_is_a_rule(place, policy):
                             ("a.example.org:443", "allow"), ("evil.example.org:443", "deny"),
                             ("10.1.2.3:443", "allow"), ("10.1.2.4:443", "deny")):
         assert asked(place, "--policy", path, "--host", target)["verdict"] == verdict, target
+
+
+@pytest.mark.parametrize("rule, words", [
+    ("host: a.example, protocol: udp", "about UDP"),
+    ("host: a.example, inspect: true", "inspection"),
+    ("host: a.example, methods: [GET]", "methods or paths"),
+    ("host: a.example, requests-per-minute: 5", "counts requests"),
+])
+def test_what_a_start_refuses_is_told_beforehand(place, policy, rule, words):
+    path = policy(f"network:\n  allow:\n    - {{{rule}}}\n")
+    ran = place.run("--policy", path, "--", "true")
+    assert ran.status == 125 and words in ran.err and f"{path}:4:7" in ran.err, ran
+    ran = of_policy(place, "check", path)
+    assert ran.returncode == 0 and f"{path}:4:7: not built: network.allow a.example " in ran.stdout
+    assert words in ran.stdout, ran
+    said = json.loads(of_policy(place, "check", "--json", path).stdout)["not_built"]
+    assert [(row["line"], row["key"]) for row in said] == [(4, "network.allow")], said
+    assert words in of_policy(place, "show", path).stdout
+
+
+def test_a_proposal_that_no_start_would_take_is_not_adopted(place):
+    (place.work / ".bawn.yaml").write_text(
+        "version: 1\nnetwork: {allow: [{host: a.example, protocol: udp}]}\n")
+    ran = of_policy(place, "adopt", "--yes")
+    assert ran.returncode and "about UDP" in ran.stderr and "not adopted" in ran.stderr, ran
+
+
+def test_ports_of_the_protocols_that_a_rule_names(place, policy):
+    path = policy("network:\n  allow:\n    - {host: h.example, protocol: http}\n"
+                  "    - {host: b.example, protocols: [http, https]}\n"
+                  "    - {host: s.example, protocol: ssh}\n"
+                  "    - {host: g.example, protocol: git}\n"
+                  "    - {host: t.example, protocol: tcp}\n"
+                  "    - {host: p.example, protocol: http, ports: [8080]}\n"
+                  "    - n.example\n")
+    wanted = {"h": (80,), "b": (80, 443), "s": (22,), "g": (9418,), "t": (443,), "p": (8080,),
+              "n": (443,)}
+    for name, ports in wanted.items():
+        for port in (22, 80, 443, 8080, 9418):
+            said = asked(place, "--policy", path, "--host", f"{name}.example:{port}")
+            assert (said["verdict"] == "allow") == (port in ports), (name, port)
+
+
+@pytest.mark.parametrize("rule, fault", [
+    ("host: 10.1.0.0/16, ports: [22], match: ['10.1.2.3:22'], not_match: ['10.2.0.1:22']", None),
+    ("host: 10.1.0.0/16, ports: [22], not_match: ['10.1.2.3:22']", "covers 10.1.2.3:22"),
+    ("host: '2606:2800::/32', match: ['[2606:2800::1]:443'], not_match: ['[2607::1]:443']", None),
+    ("host: a.example, protocol: http, match: ['A.example.:80'], not_match: ['a.example:443']",
+     None),
+    ("host: a.example, protocol: http, match: ['a.example:443']", "does not cover"),
+    ("host: '*.a.example', ports: [1-9], match: ['b.a.example:9'], not_match: ['a.example:9']",
+     None),
+    ("host: a.example, match: ['2606:2800::1:443']", "HOST:PORT"),
+])
+def test_examples_are_matched_as_connections_are(place, policy, rule, fault):
+    ran = of_policy(place, "check", policy(f"network:\n  allow:\n    - {{{rule}}}\n"))
+    assert ran.returncode == (1 if fault else 0) and (fault or "a policy with") in ran.stdout, ran
+
+
+def test_any_bytes_by_a_flag(place):
+    for host, verdict in (("a.example:5432", "allow"), ("a.example:443", "deny")):
+        ran = verb(place, "explain", "--json", "--allow-host", "a.example:5432/tcp",
+                   "--allow-host", "10.1.0.0/16:22,8000-8010/tcp", "--host", host)
+        assert json.loads(ran.stdout)["verdict"] == verdict, ran
+    ran = verb(place, "explain", "--json", "--allow-host", "[2606::1]:22,8000-8010/tcp", "--",
+               "true")
+    assert "2606::1/128, ports 22, 8000-8010, any bytes" in ran.stdout, ran
+    for text in ("a.example/tcp", "a.example:/tcp", "a.example:22/udp", "a.example:22/", "/tcp",
+                 ":22/tcp", "a.example:22/tcp/tcp", "10.1.0.0/16/tcp", "a.example:22/TCP"):
+        ran = place.run("--allow-host", text, "--", "true")
+        assert ran.status in (125, 126) and f"--allow-host {text}" in ran.err, (text, ran)

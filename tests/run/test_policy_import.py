@@ -74,12 +74,46 @@ def test_srt(place):
                                "denyWrite": [".env"]}}
     said, notes = checked(place, imported(place, "srt", settings))
     assert {"network.allow: github.com", "network.deny: bad.github.com", "filesystem.hide: /etc/x",
-            "filesystem.write: /srv/out", "filesystem.protect: .env"} <= said
+            "filesystem.write: /srv/out", "filesystem.protect: **/.env"} <= said
     assert not any(line.startswith("workspace") for line in said)
     assert "src/" in notes and "/tmp" in notes
     # where the workspace is not among what may be written it is not
     settings["filesystem"]["allowWrite"] = []
     assert "workspace: read-only" in checked(place, imported(place, "srt", settings))[0]
+
+
+def test_what_is_left_out_takes_nothing_with_it(place):
+    """Attack on a copy: what the loader refuses may not be the reason that others are left out."""
+    said, notes = checked(place, imported(place, "srt", {"network": {"allowedDomains": [
+        "*.com", "github.com", "*.github.com", "api.github.com"]}}))
+    assert {"network.allow: github.com", "network.allow: *.github.com"} <= said
+    # and what is said of it names the other one, not a line of a text that nobody has
+    assert "never decides anything: *.github.com allows all of it" in notes, notes
+    assert "decides anything: line" not in notes, notes
+    assert "other ports than 443" in notes
+
+
+def test_a_name_is_denied_at_any_depth(place):
+    """Claude's rules are read as gitignore's: what has no '/' is meant wherever it lies."""
+    deny = ["Read(*.pem)", "Read(id_rsa)", "Read(secrets/)", "Read(./.env)", "Read(a/b)",
+            "Read(/x)", "Edit(lock.json)", "Edit(a/b.json)", "Read(//etc/x)"]
+    said, _ = checked(place, imported(place, "claude", {
+        "permissions": {"deny": deny},
+        "sandbox": {"filesystem": {"denyRead": ["//etc/y"], "denyWrite": [".env"]}}}))
+    assert said == {f"filesystem.hide: {name}" for name in (
+        "**/*.pem", "**/id_rsa", "**/secrets", ".env", "a/b", "x", "/etc/x", "/etc/y")} | {
+            f"filesystem.protect: **/{name}" for name in ("lock.json", "a/b.json", ".env")}
+
+
+def test_settings_with_comments(place):
+    text = """{ // of the user's
+      /* "tools": {"exclude": ["run_shell_command(ls)"]}, */
+      "x": "//no \\" comment /*", "tools": {"exclude": ["run_shell_command(rm)",]}, // end
+    }"""
+    said, notes = checked(place, imported(place, "gemini", text))
+    assert said == {"exec.deny: rm"} and "line 3: x" in notes, (said, notes)
+    for text in ("/*", "//", '{"a": "/*', "{/**/}", "/*/", '"\\'):
+        assert imported(place, "gemini", text).returncode in (0, 1)
 
 
 def test_gemini(place):
@@ -249,7 +283,7 @@ def test_codex_permissions(place):
     assert said == {
         "workspace: direct", "filesystem.read: /opt/data", "filesystem.read: /opt/more",
         "filesystem.write: /srv/out", "filesystem.write: /srv/other", f"filesystem.hide: {home}",
-        "filesystem.hide: /srv/secret", "filesystem.hide: **/*.env", "filesystem.protect: .github",
+        "filesystem.hide: /srv/secret", "filesystem.hide: **/*.env", "filesystem.protect: **/.github",
         "network.allow: example.org", "network.allow: *.example.org",
         "network.deny: x.example.org"}
     for word in (":root: the host as a whole", ":minimal", ":tmpdir", "glob_scan_max_depth",

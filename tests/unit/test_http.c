@@ -454,6 +454,12 @@ static void what_goes_on_by_permission(void **state)
 		       "POST / HTTP/1.1\r\n" HOST_LINE "\r\n");
 	assert_int_equal(parse("POST / HTTP/1.1\r\n" HOST_LINE "X-Original-URL: /x\r\n\r\n"), 0);
 	assert_true(request.overrides);
+	expect_request("GET / HTTP/1.1\r\n" HOST_LINE
+		       "X-Forwarded-Host: b\r\nForwarded: host=b\r\nX-Host: b\r\n"
+		       "X-Forwarded-Server: b\r\nX-Original-Host: b\r\nX-Http-Host-Override: b\r\n"
+		       "X-Forwarded-Uri: /b\r\nX-Override-Url: /b\r\nX-Forwarded-Method: PUT\r\n"
+		       "X-Forwarded-For: 1.2.3.4\r\n\r\n",
+		       0, "GET / HTTP/1.1\r\n" HOST_LINE "X-Forwarded-For: 1.2.3.4\r\n\r\n");
 	expect_request("POST / HTTP/1.1\r\n" HOST_LINE "X-HTTP-Method-Override: PUT\r\n\r\n",
 		       HTTP_WRITE_OVERRIDES,
 		       "POST / HTTP/1.1\r\n" HOST_LINE "X-HTTP-Method-Override: PUT\r\n\r\n");
