@@ -97,8 +97,19 @@ enum step http_begin(struct proxy *proxy, struct connection *connection)
 	return STEP_NEXT;
 }
 
+/* Where a copy or a move goes to (RFC 4918, 10.3) is a path that no rule has looked at. */
+static bool has_other_path(const struct proxy *proxy, const struct http_request *request)
+{
+	if (!http_find(&request->head, "destination"))
+		return false;
+	for (size_t i = 0; i < proxy->policy.rule_count; i++)
+		if (proxy->policy.rules[i].path_count)
+			return true;
+	return false;
+}
+
 /* A constant where the request may not even be judged; *ret_status is its answer. */
-static const char *fault_of_request(const struct connection *connection,
+static const char *fault_of_request(const struct proxy *proxy, const struct connection *connection,
 				    const struct http_request *request, unsigned *ret_status)
 {
 	*ret_status = 400;
@@ -106,6 +117,10 @@ static const char *fault_of_request(const struct connection *connection,
 		return "CONNECT is for the door for proxies alone";
 	if (request->head.upgrade.length > 0 && http_lists(request->head.upgrade, "h2c"))
 		return "HTTP/2 in the clear is not spoken here";
+	*ret_status = 403;
+	if (has_other_path(proxy, request))
+		return "its Destination is a path that the rules would not see";
+	*ret_status = 400;
 	if (connection->door == EGRESS_ABSOLUTE)
 		return request->form == HTTP_ABSOLUTE ? NULL : "a proxy needs an absolute target";
 	if (!request->has_host)
@@ -179,7 +194,7 @@ static enum step judge_request(struct proxy *proxy, struct connection *connectio
 	put(http->path, sizeof(http->path), request->path);
 	if (connection->door == EGRESS_ABSOLUTE && request->has_host)
 		turn_to(proxy, connection, request);
-	why = fault_of_request(connection, request, &status);
+	why = fault_of_request(proxy, connection, request, &status);
 	if (why == NULL && connection->is_refused)
 		return refuse_http(proxy, connection, 403, connection->reason);
 	if (why) {

@@ -342,7 +342,7 @@ bool connection_is_dialing(const struct connection *connection);
 /* Why there is no upstream, in our words. */
 const char *connection_trouble(const struct connection *connection);
 
-/* The client went, or its time is up, without a word: a denial, and true, where its server spoke. */
+/* The client went, or its time is up, without a word: where its server spoke, a denial and true. */
 bool connection_note_silence(struct connection *connection);
 /* From a verdict to bytes: tells that it is open. False: the record is held up; wait. */
 bool connection_begin(struct proxy *proxy, struct connection *connection);

@@ -116,7 +116,8 @@ static void body_text(const struct connection *connection, unsigned status, stru
 								"failed");
 	json_string(&json, "by", "bawn");
 	json_string(&json, "verb", "net.connect");
-	json_string(&json, "target", target);
+	/* at the door, before a host was named, there is none */
+	json_string(&json, "target", connection->host.name[0] ? target : NULL);
 	json_string(&json, "reason", connection->reason);
 	if (is_denial) {
 		rule_json(&rule, "rule", &json);

@@ -118,7 +118,7 @@ const char *document_detail(const struct document_statement *statement, const ch
 /* What a run would need for the statement and this build lacks; NULL where nothing is. */
 const char *document_missing(const struct document_statement *statement, struct arena *arena);
 
-/* The same in words behind the key, and of network rules, too: "needs ..."; NULL where nothing is. */
+/* The same in words behind the key, and of network rules, too: "needs ..."; or NULL. */
 const char *document_unbuilt(const struct document_statement *statement, struct arena *arena);
 
 /* Several documents as one: of single values the last document's count. -ENOMEM. */

@@ -36,7 +36,7 @@ const char *egress_compile_missing(const struct document_statement *statement, s
 
 /*
  * NAME[:PORTS[/tcp]] of --allow-host, where NAME may begin with "*.", or be an address (version 6
- * in brackets), and PORTS is like 443,8000-8010; without: 80 and 443. With "/tcp" any bytes. -EINVAL.
+ * in brackets), and PORTS is like 443,8000-8010; without: 80 and 443. "/tcp": any bytes. -EINVAL.
  */
 int egress_compile_host(const char *text, const struct rule_ref *ref, struct arena *arena,
 			struct egress_rule *ret_rule, struct error *error);

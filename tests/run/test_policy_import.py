@@ -283,7 +283,8 @@ def test_codex_permissions(place):
     assert said == {
         "workspace: direct", "filesystem.read: /opt/data", "filesystem.read: /opt/more",
         "filesystem.write: /srv/out", "filesystem.write: /srv/other", f"filesystem.hide: {home}",
-        "filesystem.hide: /srv/secret", "filesystem.hide: **/*.env", "filesystem.protect: **/.github",
+        "filesystem.hide: /srv/secret", "filesystem.hide: **/*.env",
+        "filesystem.protect: **/.github",
         "network.allow: example.org", "network.allow: *.example.org",
         "network.deny: x.example.org"}
     for word in (":root: the host as a whole", ":minimal", ":tmpdir", "glob_scan_max_depth",

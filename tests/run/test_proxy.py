@@ -476,6 +476,10 @@ def test_methods_and_paths():
             end.sendall(line + b" HTTP/1.1\r\nHost: good.example\r\n" + body +
                         b"Connection: close\r\n\r\n")
             assert status in read_all(end), line
+        # nor is there a way by where a copy goes
+        end = dial_name("good.example", 80)
+        end.sendall(b"GET /api/x HTTP/1.1\r\nHost: good.example\r\nDestination: /other\r\n\r\n")
+        assert b" 403 " in read_all(end)
         assert [head.split(b" HTTP")[0] for head in heads] == [b"GET /api/x"]
         # TLS hides what the rule has to see
         assert alert_of(dial_name("good.example", 80), hello("good.example")) == 49

@@ -37,7 +37,7 @@ static bool is_code(const char *text)
 	       text[0] != '.' && text[strlen(text) - 1] != '.';
 }
 
-/* A remedy is flags that exist, each with at most the object behind it. */
+/* A remedy is flags that exist, each with at most the object behind it, as it is or with "/tcp". */
 static void check_remedy(const char *remedy)
 {
 	unsigned holes = 0;
@@ -45,7 +45,8 @@ static void check_remedy(const char *remedy)
 	for (const char *at = remedy; *at;) {
 		size_t length = strcspn(at, " ");
 
-		if (length == 2 && strncmp(at, "%s", 2) == 0) {
+		if ((length == 2 && strncmp(at, "%s", 2) == 0) ||
+		    (length == 6 && strncmp(at, "%s/tcp", 6) == 0)) {
 			assert_true(at > remedy);
 			holes++;
 		} else if (!IS_ONE_OF(at, length, flags)) {
