@@ -464,6 +464,8 @@ static enum flow pass_body(struct proxy *proxy, struct connection *connection,
 		if (count < 0)
 			return FLOW_LOST;
 		flow = take_pieces(proxy, stream, body, limit);
+		/* now, or the next look at what is left would give it once more */
+		quota_charge(proxy, connection);
 		if (flow == FLOW_BROKEN || flow == FLOW_LOST)
 			return flow;
 		if (flow == FLOW_AGAIN && chunk_length(stream->in) == 0) {

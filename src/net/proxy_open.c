@@ -179,7 +179,8 @@ const char *connection_trouble(const struct connection *connection)
 	static const char *const texts[EGRESS_OUTCOME_COUNT] = {
 		[EGRESS_DONE] = "it was connected",
 		[EGRESS_DENIED] = "no rule allows it",
-		[EGRESS_SPECIAL] = "an address of this name is not of the public network",
+		[EGRESS_SPECIAL] =
+			"an address of this name is not of the public network, or a rule denies it",
 		[EGRESS_NO_NAME] = "there is no such name",
 		[EGRESS_NO_RESOLVER] = "the name could not be resolved: no answer in time",
 		[EGRESS_REFUSED] = "the server refused the connection",

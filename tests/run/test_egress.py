@@ -153,13 +153,10 @@ def test_no_remedy_opens_the_ports_of_the_web_to_any_bytes(host, place):
 
 def test_what_a_rule_lacks_is_said(host, place, tmp_path):
     """A host that a rule allows, and something of it that none does."""
-    folder = tmp_path / "p"
-    folder.mkdir(mode=0o700)
-    policy = folder / "policy.yaml"
+    policy = policy_in(tmp_path)
     policy.write_text("version: 1\nnetwork:\n  allow:\n"
                       "    - {host: pub.example, ports: [80], protocol: http, methods: [GET]}\n"
                       "    - {host: pub.example, ports: [443], protocol: https}\n")
-    policy.chmod(0o600)
     ran = run(host, place, [], DIRECT + "curl -s -m 9 -d x http://pub.example/; "
               "curl -s -m 9 -H 'Connection: Upgrade' -H 'Upgrade: websocket' http://pub.example/;"
               "curl -s -m 9 http://pub.example:443/; curl -s -m 9 http://pub.example:81/; exit 3",

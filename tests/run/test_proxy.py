@@ -455,6 +455,36 @@ def test_quota_of_bytes_holds_for_requests():
                      b" HTTP/1.1\r\nHost: good.example\r\nConnection: close\r\n\r\n")
         assert sum(map(len, heads)) <= 1000
         assert proxy.stopped()[-1].reason == b"the quota of bytes is used up"
+    # bytes that came with the head, and all of them at once, are counted before they go on
+    for body in (b"Content-Length: 5000\r\n\r\n" + bytes(5000),
+                 b"Transfer-Encoding: chunked\r\n\r\n" + 50 * (b"64\r\n" + bytes(100) + b"\r\n")
+                 + b"0\r\n\r\n"):
+        got = []
+
+        def swallow(end, got=got):
+            with contextlib.suppress(OSError):
+                while data := end.recv(65536):
+                    got.append(data)
+            got.append(None)
+
+        with Proxy("allow,good.example,port=80,up=1000", dial=Origin(swallow)):
+            exchange(dial_name("good.example", 80),
+                     b"POST / HTTP/1.1\r\nHost: good.example\r\n" + body)
+            until(lambda got=got: None in got)
+            assert sum(map(len, got[:-1])) <= 1000, got
+
+    def generous(end):
+        end.recv(4096)
+        end.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    + 50 * (b"64\r\n" + bytes(100) + b"\r\n") + b"0\r\n\r\n")
+
+    with Proxy("allow,good.example,port=80,down=1000", dial=Origin(generous)):
+        end, got = dial_name("good.example", 80), b""
+        end.sendall(REQUEST)
+        with contextlib.suppress(ConnectionResetError):
+            while data := end.recv(65536):
+                got += data
+        assert len(got) <= 1000, len(got)
     with Proxy("allow,good.example,port=80,pace=20000", dial=Origin(web)):
         end = dial_name("good.example", 80)
         began = time.monotonic()
@@ -486,7 +516,7 @@ def test_methods_and_paths():
         assert proxy.process.poll() is None
 
 
-SPECIAL_WHY = b"an address of this name is not of the public network"
+SPECIAL_WHY = b"an address of this name is not of the public network, or a rule denies it"
 WIDE = "allow,*.example,port=80,protocol=http,method=GET,method=POST"
 
 
