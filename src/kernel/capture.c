@@ -21,6 +21,11 @@
 #define IPV6_TRANSPARENT_ 75
 #define IPV6_FREEBIND_ 78
 
+/* <linux/if_link.h> of Linux 6.3 */
+#define IFLA_GSO_IPV4_MAX_SIZE_ 63
+/* GSO_MAX_SIZE (include/linux/netdevice.h): what a loopback has at the most */
+#define PACKET_BYTES (8u * 65535)
+
 /* The first interface of every network namespace (net/core/net_namespace.c). */
 #define LOOPBACK_INDEX 1u
 /*
@@ -67,6 +72,22 @@ static void put_route(struct netlink *netlink, uint8_t family, const void *sourc
 	netlink_put(netlink, RTA_PREFSRC, source, length);
 }
 
+/*
+ * What a body is sent in, within the box: with 512 KiB instead of 64 at a time a large one takes
+ * less of everybody's time. Where the kernel has no such thing (Linux before 6.3) all is as ever.
+ */
+static void widen(int fd)
+{
+	const struct ifinfomsg head = { .ifi_index = LOOPBACK_INDEX };
+	const uint32_t bytes = PACKET_BYTES;
+	struct netlink netlink = { .used = 0 };
+
+	netlink_begin(&netlink, RTM_NEWLINK, NLM_F_ACK, &head, sizeof(head));
+	netlink_put(&netlink, IFLA_GSO_MAX_SIZE, &bytes, sizeof(bytes));
+	netlink_put(&netlink, IFLA_GSO_IPV4_MAX_SIZE_, &bytes, sizeof(bytes));
+	(void)netlink_call(fd, &netlink, 0);
+}
+
 static int make_local(int fd, uint8_t family, const void *source, size_t length)
 {
 	struct netlink netlink = { .used = 0 };
@@ -88,6 +109,7 @@ int capture_routes(bool *ret_v6)
 		return result;
 	/* a host that has switched version 6 off: then no program in the box reaches it either */
 	*ret_v6 = make_local(fd, AF_INET6, box_v6, sizeof(box_v6)) == 0;
+	widen(fd);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
  *
  * Chunked bodies are read strictly and written anew, chunk for chunk: sizes in plain hexadecimal,
  * extensions dropped, trailers only where they are no field that a head has to have. What is bare
- * payload may go by splice(2): http_body_payload() says how much of it comes next.
+ * payload may go by unseen: http_body_payload() says how much of it comes next.
  *
  *     while (!http_body_is_done(&body) && result > 0) {
  *             result = http_body_next(&body, at, left, &piece, &why);

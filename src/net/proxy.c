@@ -20,8 +20,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A connection has two descriptors; what all share: pipes, channels, listeners. */
-#define SHARED_FDS (2 * RELAY_LIMIT_PIPES + PROXY_LIMIT_LISTENERS + 32)
+/* A connection has two descriptors; what all share: channels, listeners. */
+#define SHARED_FDS (PROXY_LIMIT_LISTENERS + 32)
 
 /* Before expiries have their turn. */
 #define TURN_EVENTS 128
@@ -148,7 +148,7 @@ static void rest(struct proxy *proxy)
 	if (proxy->now_ns - proxy->rested_ns < SECOND_NS)
 		return;
 	proxy->rested_ns = proxy->now_ns;
-	pool_rest(&proxy->relay.pool);
+	relay_rest(&proxy->relay);
 }
 
 static void look_at_clock(struct proxy *proxy)

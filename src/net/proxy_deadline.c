@@ -170,7 +170,7 @@ static bool has_dates(const struct proxy *proxy)
 static bool proxy_is_restless(const struct proxy *proxy)
 {
 	return has_dates(proxy) || report_is_due(proxy) || proxy->is_held ||
-	       pool_is_warm(&proxy->relay.pool);
+	       relay_is_warm(&proxy->relay);
 }
 
 int deadline_timeout_ms(const struct proxy *proxy)

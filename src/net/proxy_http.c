@@ -51,7 +51,6 @@ static void forget_request(struct proxy *proxy, struct connection *connection)
 	connection->may = LEAVE_NONE;
 	connection->reason = NULL;
 	connection->started_ns = proxy->now_ns;
-	connection->up.copied = connection->down.copied = 0;
 }
 
 /* The next request, on the same connections where both sides keep them. */
@@ -429,8 +428,7 @@ static enum flow pass_body(struct proxy *proxy, struct connection *connection,
 
 		if (http_body_is_done(body))
 			return send_waiting(proxy, connection, stream);
-		/* what waits in a pipe is older than what would be put behind it */
-		if (stream->piped > 0 || chunk_length(stream->out) >= WAITING_BYTES) {
+		if (chunk_length(stream->out) >= WAITING_BYTES) {
 			flow = send_waiting(proxy, connection, stream);
 			if (flow != FLOW_DONE)
 				return flow;

@@ -85,8 +85,6 @@ void connection_drop_upstream(struct proxy *proxy, struct connection *connection
 	connection->upstream_requests = 0;
 	pool_give(&proxy->relay.pool, &connection->down.in);
 	pool_give(&proxy->relay.pool, &connection->up.out);
-	relay_empty(&proxy->relay, &connection->up);
-	relay_empty(&proxy->relay, &connection->down);
 }
 
 void connection_ready(struct proxy *proxy, struct connection *connection)

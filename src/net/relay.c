@@ -3,13 +3,10 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define SPARE_PIPES (sizeof(((struct relay *)NULL)->spare_pipes) / sizeof(int[2]))
 
 int relay_make(struct relay *relay)
 {
@@ -17,9 +14,18 @@ int relay_make(struct relay *relay)
 
 	if (result < 0)
 		return result;
-	relay->scratch = mmap(NULL, RELAY_COPY_BYTES, PROT_READ | PROT_WRITE,
+	relay->scratch = mmap(NULL, RELAY_BULK_BYTES, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return relay->scratch == MAP_FAILED ? -ENOMEM : 0;
+}
+
+void relay_rest(struct relay *relay)
+{
+	pool_rest(&relay->pool);
+	if (relay->is_wide)
+		(void)madvise(relay->scratch + RELAY_COPY_BYTES,
+			      RELAY_BULK_BYTES - RELAY_COPY_BYTES, MADV_DONTNEED);
+	relay->is_wide = false;
 }
 
 static bool is_passing(int code)
@@ -88,47 +94,7 @@ bool end_has_more(struct end *end)
 	return false;
 }
 
-static void pipe_drop(struct relay *relay, struct stream *stream)
-{
-	if (stream->pipe[0] < 0)
-		return;
-	if (stream->piped == 0 && relay->spare_count < SPARE_PIPES) {
-		memcpy(relay->spare_pipes[relay->spare_count++], stream->pipe, sizeof(int[2]));
-		stream->pipe[0] = stream->pipe[1] = -1;
-		return;
-	}
-	fd_close(&stream->pipe[0]);
-	fd_close(&stream->pipe[1]);
-	stream->piped = 0;
-	relay->pipe_count--;
-}
-
-void relay_empty(struct relay *relay, struct stream *stream)
-{
-	pipe_drop(relay, stream);
-}
-
-static bool pipe_get(struct relay *relay, struct stream *stream)
-{
-	if (stream->pipe[0] >= 0)
-		return true;
-	if (relay->spare_count > 0) {
-		memcpy(stream->pipe, relay->spare_pipes[--relay->spare_count], sizeof(int[2]));
-		return true;
-	}
-	if (relay->pipe_count >= RELAY_LIMIT_PIPES ||
-	    pipe2(stream->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
-		stream->pipe[0] = stream->pipe[1] = -1;
-		return false;
-	}
-	/* where the user's pipes are all used up it stays short, and works all the same */
-	(void)fcntl(stream->pipe[1], F_SETPIPE_SZ, (int)RELAY_PIPE_BYTES);
-	relay->pipe_count++;
-	return true;
-}
-
-/* What waits in the chunk. */
-static enum relay_result flush_out(struct relay *relay, struct stream *stream)
+enum relay_result relay_flush(struct relay *relay, struct stream *stream)
 {
 	while (chunk_length(stream->out) > 0) {
 		ssize_t count = give(stream->to, stream->out->bytes + stream->out->start,
@@ -143,36 +109,6 @@ static enum relay_result flush_out(struct relay *relay, struct stream *stream)
 	}
 	pool_give(&relay->pool, &stream->out);
 	return RELAY_RAN;
-}
-
-static enum relay_result flush_pipe(struct stream *stream)
-{
-	while (stream->piped > 0) {
-		ssize_t count;
-
-		if (!stream->to->writable)
-			return RELAY_WAIT;
-		count = splice(stream->pipe[0], NULL, stream->to->fd, NULL, stream->piped,
-			       SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-		if (count > 0) {
-			stream->piped -= (uint32_t)count;
-			stream->passed += (uint64_t)count;
-			continue;
-		}
-		if (count < 0 && errno == EINTR)
-			continue;
-		stream->to->writable = false;
-		stream->to->is_lost = count == 0 || errno != EAGAIN;
-		return stream->to->is_lost ? RELAY_LOST : RELAY_WAIT;
-	}
-	return RELAY_RAN;
-}
-
-enum relay_result relay_flush(struct relay *relay, struct stream *stream)
-{
-	enum relay_result result = flush_out(relay, stream);
-
-	return result == RELAY_RAN ? flush_pipe(stream) : result;
 }
 
 bool relay_put(struct relay *relay, struct stream *stream, const void *bytes, size_t length)
@@ -269,18 +205,37 @@ static int64_t move_in(struct relay *relay, struct stream *stream, uint64_t limi
 	return count;
 }
 
-/* Without a chunk for the rest: only what the other end has taken is taken from its socket. */
+/* What did not fill the room was all there is, and more would be news of its own. */
+static void note_all_read(struct end *from, size_t count, size_t room)
+{
+	if (count < room && !from->is_ending)
+		from->readable = false;
+}
+
+/*
+ * Much at a time, or without a chunk for the rest: only what the other end has taken is taken from
+ * its socket, of which TCP forgets it without copying it again (tcp(7), MSG_TRUNC).
+ */
 static int64_t move_peek(struct relay *relay, struct stream *stream, uint64_t limit)
 {
-	size_t room = (size_t)least(least(RELAY_COPY_BYTES, stream->run), limit);
-	ssize_t count = take_flags(stream->from, relay->scratch, room, MSG_PEEK);
+	size_t room = (size_t)least(least(RELAY_BULK_BYTES, stream->run), limit);
+	ssize_t count;
 	int64_t passed;
 
+	if (!stream->to->writable)
+		return 0;
+	count = take_flags(stream->from, relay->scratch, room, MSG_PEEK);
+	stream->is_bulk = count >= (ssize_t)RELAY_COPY_BYTES;
 	if (count <= 0)
 		return count;
+	relay->is_wide |= count > (ssize_t)RELAY_COPY_BYTES;
 	passed = pass_some(stream, relay->scratch, (size_t)count);
-	if (passed > 0 && take(stream->from, relay->scratch, (size_t)passed) != passed)
+	if (passed <= 0)
+		return passed;
+	if (take_flags(stream->from, relay->scratch, (size_t)passed, MSG_TRUNC) != passed)
 		return -1;
+	if (passed == count)
+		note_all_read(stream->from, (size_t)count, room);
 	return passed;
 }
 
@@ -291,33 +246,9 @@ static int64_t move_copy(struct relay *relay, struct stream *stream, uint64_t li
 
 	if (count <= 0)
 		return count;
-	/* what did not fill the buffer was all there is, and more would be news of its own */
-	if ((size_t)count < room && !stream->from->is_ending)
-		stream->from->readable = false;
-	stream->copied += (uint32_t)count;
+	note_all_read(stream->from, (size_t)count, room);
+	stream->is_bulk = count == (ssize_t)RELAY_COPY_BYTES;
 	return pass(relay, stream, relay->scratch, (size_t)count) ? count : -1;
-}
-
-static int64_t move_splice(struct stream *stream, uint64_t limit)
-{
-	size_t room = (size_t)least(least(RELAY_PIPE_BYTES, stream->run), limit);
-	ssize_t count;
-
-	do
-		count = splice(stream->from->fd, NULL, stream->pipe[1], NULL, room,
-			       SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-	while (count < 0 && errno == EINTR);
-	if (count > 0) {
-		stream->piped += (uint32_t)count;
-		use_run(stream, (uint64_t)count);
-		return count;
-	}
-	stream->from->readable = false;
-	if (count == 0)
-		stream->from->is_done = true;
-	else
-		stream->from->is_lost = errno != EAGAIN;
-	return stream->from->is_lost ? -1 : 0;
 }
 
 /* Where no byte may pass an end does. */
@@ -350,9 +281,7 @@ enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_
 			count = move_in(relay, stream, limit - moved);
 		else if (!stream->from->readable || stream->from->is_done)
 			count = 0;
-		else if (stream->copied >= RELAY_COPY_BYTES && pipe_get(relay, stream))
-			count = move_splice(stream, limit - moved);
-		else if (pool_left(&relay->pool) == 0)
+		else if (stream->is_bulk || pool_left(&relay->pool) == 0)
 			count = move_peek(relay, stream, limit - moved);
 		else
 			count = move_copy(relay, stream, limit - moved);
@@ -361,7 +290,6 @@ enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_
 		moved += (uint64_t)count;
 		if (count > 0)
 			continue;
-		pipe_drop(relay, stream);
 		return stream->from->is_done && chunk_length(stream->in) == 0 ? RELAY_ENDED :
 										RELAY_WAIT;
 	}
@@ -393,6 +321,5 @@ void relay_release(struct relay *relay, struct stream *stream)
 {
 	pool_give(&relay->pool, &stream->in);
 	pool_give(&relay->pool, &stream->out);
-	pipe_drop(relay, stream);
 	*stream = STREAM_NONE;
 }

@@ -2,12 +2,14 @@
  * Moving bytes between two sockets: one direction of a connection.
  *
  * A stream takes from one end and gives to the other. What it may pass without anybody looking at
- * it is its `run`: the rest of a body, or all that comes. Short runs are copied through one buffer
- * that all share; a direction that passed more than RELAY_COPY_BYTES gets a pipe and is spliced, as
- * long as there is one to have. So idle connections hold neither memory nor pipes. Bytes that the
- * other end does not take yet wait in a chunk (net/pool.h) or the pipe, and nothing more is read
- * meanwhile: memory does not grow with what is sent. Where no chunk is left, no more is read than
- * the other end takes at once: what goes by goes on, if slower.
+ * it is its `run`: the rest of a body, or all that comes. It is copied through one buffer that all
+ * share, so idle connections hold no memory. Bytes that the other end does not take yet wait in a
+ * chunk (net/pool.h), and nothing more is read meanwhile: memory does not grow with what is sent.
+ * While much comes, and where no chunk is left, no more is taken than the other end takes at once.
+ *
+ * Copied, and not spliced: a pipe has a page in each place, and the packets that are made of those
+ * have seventeen at the most. What is sent in one call of 256 KiB leaves in large ones, and wakes
+ * whoever waits for it once (kernel/capture.c lets the box's loopback have them).
  *
  * Ends are edge-triggered: `readable` and `writable` are what is believed until a call says
  * EAGAIN. No function blocks, none allocates but by the pool.
@@ -21,18 +23,16 @@
 #include <stdint.h>
 
 #define RELAY_COPY_BYTES (64u * 1024)
-/* Pipes of all streams at once: each has two descriptors, and 256 KiB of the kernel's at most. */
-#define RELAY_LIMIT_PIPES 128u
-#define RELAY_PIPE_BYTES (256u * 1024)
+/* What is passed at once where that filled the buffer. */
+#define RELAY_BULK_BYTES (256u * 1024)
 /* What a direction may move before others have their turn. */
 #define RELAY_TURN_BYTES (1024u * 1024)
 #define RELAY_ENDLESS UINT64_MAX
 
 struct relay {
 	struct pool pool;
-	unsigned char *scratch; /* RELAY_COPY_BYTES */
-	int spare_pipes[16][2]; /* empty ones, kept */
-	unsigned spare_count, pipe_count;
+	unsigned char *scratch; /* RELAY_BULK_BYTES */
+	bool is_wide;		/* more than RELAY_COPY_BYTES of it were used */
 };
 
 /* A socket of the task's, or of the upstream. */
@@ -55,15 +55,21 @@ struct stream {
 	bool is_modest;	   /* relay_fill() leaves the reserve of the pool alone */
 	uint64_t run;	   /* how much may pass as it comes, behind `in`; RELAY_ENDLESS: all */
 	uint64_t passed;   /* bytes given to the other end so far */
-	uint32_t copied;   /* of this run, up to RELAY_COPY_BYTES */
-	uint32_t piped;	   /* bytes in the pipe */
-	int pipe[2];	   /* -1: none */
+	bool is_bulk;	   /* more came at once than is copied at once */
 };
 
-#define STREAM_NONE ((struct stream){ .pipe = { -1, -1 } })
+#define STREAM_NONE ((struct stream){ .from = NULL })
 
 /* -ENOMEM. */
 int relay_make(struct relay *relay);
+
+/* Gives memory of bursts back to the kernel, and whether there is any. Called now and then. */
+void relay_rest(struct relay *relay);
+
+static inline bool relay_is_warm(const struct relay *relay)
+{
+	return relay->is_wide || pool_is_warm(&relay->pool);
+}
 
 enum relay_result {
 	RELAY_WAIT,  /* nothing more can be done now */
@@ -79,7 +85,7 @@ enum relay_result {
  */
 enum relay_result relay_move(struct relay *relay, struct stream *stream, uint64_t limit);
 
-/* Sends what waits (`out`, then the pipe): RELAY_RAN when nothing does any more. */
+/* Sends what waits (`out`): RELAY_RAN when nothing does any more. */
 enum relay_result relay_flush(struct relay *relay, struct stream *stream);
 
 /*
@@ -98,7 +104,7 @@ static inline bool relay_has_room(const struct relay *relay, const struct stream
 /* Reads and forgets: the number of bytes, 0 where nothing is there, or negative. */
 int relay_drop(struct relay *relay, struct end *from);
 
-/* Puts bytes behind what waits to be sent, where no pipe does; false where there is no room. */
+/* Puts bytes behind what waits to be sent; false where there is no room. */
 bool relay_put(struct relay *relay, struct stream *stream, const void *bytes, size_t length);
 
 /* Forgets the first bytes of `in`, and gives it back when nothing is left. */
@@ -112,7 +118,7 @@ static inline void stream_skip(struct relay *relay, struct stream *stream, size_
 /* Bytes that were taken and not given on yet. */
 static inline uint64_t stream_waiting(const struct stream *stream)
 {
-	return stream->piped + chunk_length(stream->out);
+	return chunk_length(stream->out);
 }
 
 /*
@@ -129,8 +135,5 @@ void end_reset(struct end *end);
 
 void end_close(struct end *end);
 
-/* Drops a pipe with what is in it: its other end has gone. */
-void relay_empty(struct relay *relay, struct stream *stream);
-
-/* Gives memory and pipe back. */
+/* Gives its memory back. */
 void relay_release(struct relay *relay, struct stream *stream);
