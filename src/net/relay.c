@@ -225,11 +225,12 @@ static int64_t move_peek(struct relay *relay, struct stream *stream, uint64_t li
 	if (!stream->to->writable)
 		return 0;
 	count = take_flags(stream->from, relay->scratch, room, MSG_PEEK);
-	stream->is_bulk = count >= (ssize_t)RELAY_COPY_BYTES;
+	stream->is_bulk = false;
 	if (count <= 0)
 		return count;
 	relay->is_wide |= count > (ssize_t)RELAY_COPY_BYTES;
 	passed = pass_some(stream, relay->scratch, (size_t)count);
+	stream->is_bulk = count >= (ssize_t)RELAY_COPY_BYTES || passed < count;
 	if (passed <= 0)
 		return passed;
 	if (take_flags(stream->from, relay->scratch, (size_t)passed, MSG_TRUNC) != passed)

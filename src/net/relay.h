@@ -55,7 +55,7 @@ struct stream {
 	bool is_modest;	   /* relay_fill() leaves the reserve of the pool alone */
 	uint64_t run;	   /* how much may pass as it comes, behind `in`; RELAY_ENDLESS: all */
 	uint64_t passed;   /* bytes given to the other end so far */
-	bool is_bulk;	   /* more came at once than is copied at once */
+	bool is_bulk;	   /* more came at once than is copied, or was taken at once */
 };
 
 #define STREAM_NONE ((struct stream){ .from = NULL })
