@@ -140,15 +140,14 @@ static void tell(struct task *task, struct job *job, enum event_type type, struc
 static struct rule_ref rule_of(const struct task *task, uint32_t rule, const struct host *host,
 			       uint16_t port)
 {
-	const struct egress_question question = { .host = host,
-						  .port = port,
-						  .wall_s = clock_wall_ns() / 1000000000u };
+	struct egress_question question = { .host = host, .port = port };
 	struct egress_answer answer;
 
 	if (rule != EGRESS_NO_RULE)
 		return policy_of(task)->rules[rule].ref;
 	if (!host->name[0])
 		return rule_builtin(RULE_EGRESS_DEFAULT);
+	question.wall_s = clock_wall_ns() / 1000000000u;
 	egress_decide(policy_of(task), &question, &answer);
 	/* it did not decide, as far as its proxy says */
 	answer.rule = NULL;
@@ -316,7 +315,7 @@ static void record_flow(struct task *task, struct job *job, const struct egress_
 	tell(task, job, EVENT_NET_FLOW, &event);
 }
 
-static int hear_flow(struct task *task, const struct message *message, const char **ret_why)
+static int hear_flow(struct task *task, const unsigned char *bytes, const char **ret_why)
 {
 	struct egress *egress = &task->egress;
 	struct egress_flow flow;
@@ -325,12 +324,10 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	struct sockets_end here, there;
 	struct host host;
 	struct job *job;
-	bool is_several;
+	bool is_several, is_counted;
 
 	*ret_why = "it told of a connection in no form that there is";
-	if (message->length != sizeof(flow))
-		return -EBADMSG;
-	memcpy(&flow, message->bytes, sizeof(flow));
+	memcpy(&flow, bytes, sizeof(flow));
 	if (flow.phase >= EGRESS_PHASE_COUNT || flow.door >= EGRESS_DOOR_COUNT ||
 	    flow.verdict >= EGRESS_VERDICT_COUNT || flow.outcome >= EGRESS_OUTCOME_COUNT ||
 	    flow.upgrade > 1 || flow.opened_verdict >= EGRESS_VERDICT_COUNT ||
@@ -350,11 +347,13 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	rule = rule_of(task, flow.rule, &host, flow.port);
 	opened = flow.opened_rule == flow.rule ? rule :
 						 rule_of(task, flow.opened_rule, &host, flow.port);
-	print_target(&host, flow.port, target);
 	here = (struct sockets_end){ flow.peer, flow.peer_port };
 	there = (struct sockets_end){ flow.local, flow.local_port };
 	job = egress_whose(task, flow.id, &here, &there, &is_several);
-	if (!is_flow_put_off(egress, job, &flow))
+	is_counted = is_flow_put_off(egress, job, &flow);
+	if (!is_counted || is_denied(&flow))
+		print_target(&host, flow.port, target);
+	if (!is_counted)
 		record_flow(task, job, &flow, &rule, target);
 	if (job)
 		add_to_result(job, &flow, &rule, &opened);
@@ -363,6 +362,21 @@ static int hear_flow(struct task *task, const struct message *message, const cha
 	if (is_denied(&flow))
 		deny(task, job, is_several, kind_of(task, &flow, &host, &rule), rule, target);
 	return 0;
+}
+
+static int hear_flows(struct task *task, const struct message *message, const char **ret_why)
+{
+	const size_t bytes = sizeof(struct egress_flow);
+	int result = 0;
+
+	*ret_why = "it told of a connection in no form that there is";
+	if (message->length == 0 || message->length % bytes ||
+	    message->length / bytes > EGRESS_LIMIT_FLOWS)
+		return -EBADMSG;
+	/* what was heard may have ended the task's network */
+	for (size_t at = 0; result == 0 && task->egress.is_on && at < message->length; at += bytes)
+		result = hear_flow(task, message->bytes + at, ret_why);
+	return result;
 }
 
 static int reply(struct task *task, const struct egress_reply *answer, const char **ret_why)
@@ -532,7 +546,7 @@ int egress_hear_proxy(struct task *task, const struct message *message, const ch
 	if (!egress->is_ready[0])
 		return -EBADMSG;
 	if (message->type == EGRESS_FLOW)
-		return hear_flow(task, message, ret_why);
+		return hear_flows(task, message, ret_why);
 	if (message->type == EGRESS_QUESTION)
 		return hear_question(task, message, ret_why);
 	*ret_why = "it sent a message that is not its own";

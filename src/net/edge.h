@@ -18,7 +18,8 @@
  *                                    rules, resolves, checks all addresses
  *                   EGRESS_CANCEL    nobody waits for it any more
  * dialer -> proxy   EGRESS_DIALED    what became of it; one descriptor where it is EGRESS_DONE
- * proxy -> super    EGRESS_FLOW      a connection or request was decided or has ended
+ * proxy -> super    EGRESS_FLOW      a connection or request was decided or has ended; up to
+ *                                    EGRESS_LIMIT_FLOWS of them, in their order
  *                   EGRESS_QUESTION  a rule asks a person, or wants to know who connects
  * super -> proxy    end of file      the task has ended: what is still to be told comes, and then
  *                                    the proxy's end; nothing is asked any more
@@ -192,6 +193,9 @@ struct egress_flow {
 	char path[EGRESS_PATH_BYTES];	  /* as far as it goes */
 	char reason[EGRESS_REASON_BYTES]; /* of a denial or failure: one of our own texts */
 };
+
+/* In one message: as many as it has room for. */
+#define EGRESS_LIMIT_FLOWS 3u
 
 enum egress_question_kind {
 	EGRESS_WHO,   /* which program has the other end */

@@ -191,6 +191,8 @@ static int loop(struct proxy *proxy)
 		if (proxy->is_ending && ending_is_over(proxy, count))
 			return ending_say_last(proxy);
 		report_repeated(proxy);
+		if (!proxy->is_held)
+			(void)report_untold(proxy);
 		rest(proxy);
 	}
 }

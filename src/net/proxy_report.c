@@ -19,28 +19,31 @@ static bool send_record(struct proxy *proxy, uint32_t type, const void *bytes, s
 	return result >= 0;
 }
 
-/* A record that is never lost: it is told now, or behind all others as soon as there is room. */
+/*
+ * A record that is never lost: it is told with the next ones, at the end of the turn (net/proxy.c)
+ * at the latest, or as soon as there is room for it.
+ */
 static void tell(struct proxy *proxy, const struct egress_flow *flow)
 {
-	if (!proxy->is_held && send_record(proxy, EGRESS_FLOW, flow, sizeof(*flow)))
-		return;
-	/* nobody is there any more: our end is near */
-	if (!proxy->is_held)
-		return;
 	if (proxy->untold_end < PROXY_LIMIT_UNTOLD)
 		proxy->untold[proxy->untold_end++] = *flow;
 	else
 		proxy->is_over_full = true;
+	if (!proxy->is_held && proxy->untold_end - proxy->untold_first >= EGRESS_LIMIT_FLOWS)
+		(void)report_untold(proxy);
 }
 
 bool report_untold(struct proxy *proxy)
 {
 	while (proxy->untold_first < proxy->untold_end) {
-		const struct egress_flow *flow = &proxy->untold[proxy->untold_first];
+		uint32_t count = proxy->untold_end - proxy->untold_first;
 
-		if (!send_record(proxy, EGRESS_FLOW, flow, sizeof(*flow)))
+		if (count > EGRESS_LIMIT_FLOWS)
+			count = EGRESS_LIMIT_FLOWS;
+		if (!send_record(proxy, EGRESS_FLOW, &proxy->untold[proxy->untold_first],
+				 count * sizeof(*proxy->untold)))
 			return false;
-		proxy->untold_first++;
+		proxy->untold_first += count;
 	}
 	if (proxy->untold_end >= WARM_UNTOLD)
 		(void)madvise(proxy->untold, proxy->untold_end * sizeof(*proxy->untold),
@@ -98,7 +101,15 @@ bool report_opened(struct proxy *proxy, struct connection *connection)
 
 	connection->opened_verdict = flow.verdict;
 	connection->opened_rule = flow.rule;
-	return !proxy->is_held && send_record(proxy, EGRESS_FLOW, &flow, sizeof(flow));
+	if (proxy->is_held || proxy->untold_end == PROXY_LIMIT_UNTOLD)
+		return false;
+	/* behind what was told before it in this turn, and with that */
+	tell(proxy, &flow);
+	if (report_untold(proxy))
+		return true;
+	/* it is the last one, and none that was begun */
+	proxy->untold_end--;
+	return false;
 }
 
 /* The end of what is on record as begun. */
@@ -260,6 +271,7 @@ void report_last(struct proxy *proxy)
 		if (proxy->connections[i].state != STATE_FREE)
 			end_with_task(proxy, &proxy->connections[i]);
 	tell_repeated(proxy, 0);
+	(void)report_untold(proxy);
 }
 
 bool report_question(struct proxy *proxy, struct connection *connection,
@@ -280,5 +292,7 @@ bool report_question(struct proxy *proxy, struct connection *connection,
 	egress_text(question.host, sizeof(question.host), connection->host.name);
 	egress_text(question.method, sizeof(question.method), method);
 	egress_text(question.path, sizeof(question.path), path);
-	return !proxy->is_held && send_record(proxy, EGRESS_QUESTION, &question, sizeof(question));
+	/* what was told before it is heard before it */
+	return !proxy->is_held && report_untold(proxy) &&
+	       send_record(proxy, EGRESS_QUESTION, &question, sizeof(question));
 }

@@ -252,7 +252,9 @@ class Proxy:
         if kind == READY:
             self.is_ready = True
         elif kind == FLOW:
-            self.flows.append(Flow.from_buffer_copy(body))
+            assert body and len(body) % ctypes.sizeof(Flow) == 0
+            self.flows += [Flow.from_buffer_copy(body, at)
+                           for at in range(0, len(body), ctypes.sizeof(Flow))]
         elif kind == DIAL:
             dial = Dial.from_buffer_copy(body)
             self.dials.append((dial.host.decode(), dial.port))

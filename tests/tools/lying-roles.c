@@ -12,6 +12,7 @@
  *   1013  the dialer ends                   1014  who connects: the answer goes to the client
  *   1015  a flood of refusals, behind it connections and dials that were allowed
  *   1016  does not end with its task
+ *   1017  a message of no flow               1018  two in one, of which the second is out of range
  *   else  a denial, and the connection is reset
  */
 #include "ipc/message.h"
@@ -116,6 +117,7 @@ static void ask_who(int fd, struct egress_question_message *question)
 static void lie(uint16_t port, int fd, struct egress_question_message *question)
 {
 	struct egress_flow flow = flow_to(port);
+	struct egress_flow both[] = { flow, flow };
 
 	switch (port) {
 	case 1001:
@@ -168,6 +170,13 @@ static void lie(uint16_t port, int fd, struct egress_question_message *question)
 	case 1016:
 		for (;;)
 			(void)pause();
+	case 1017:
+		(void)tell(EGRESS_FLOW, &flow, 0);
+		break;
+	case 1018:
+		both[1].phase = EGRESS_PHASE_COUNT;
+		(void)tell(EGRESS_FLOW, both, sizeof(both));
+		break;
 	default:
 		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
 		break;
