@@ -2,7 +2,8 @@
 with no proxy at all. All of it is in a network namespace of its own, on one loopback.
 
 Run as `egress.py BAWN LOAD STATE WORKSPACE SECONDS ROUNDS` in such a namespace; prints one line of
-JSON with the medians and the numbers of each round.
+JSON with the medians and the numbers of each round. Two loads: egress-load, a client and a server
+that do next to nothing themselves, and the programs of egress_clients.py.
 """
 import json
 import os
@@ -10,6 +11,7 @@ import pwd
 import re
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -17,7 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-ORIGIN, PORT, SQUID_PORT = "203.0.113.5", "8080", 13128
+import egress_clients
+
+ORIGIN, PORT, NGINX_PORT, SQUID_PORT = "203.0.113.5", "8080", "8081", 13128
 CLIENTS, IDLE = 16, 1000
 BIG = 200 * 1024 * 1024
 SQUID = "/usr/sbin/squid"
@@ -40,16 +44,15 @@ workers 1
 """
 
 
-def wait_for(port):
-    import socket
+def wait_for(port, address="127.0.0.1"):
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            socket.create_connection((address, port), timeout=1).close()
             return
         except OSError:
             time.sleep(0.05)
-    raise SystemExit("squid did not start")
+    raise SystemExit(f"nobody listens on port {port}")
 
 
 def start_squid(place):
@@ -116,6 +119,28 @@ def beside_idle(bawn, load, seconds):
     return answer_of(bawn + ["bash", "-c", script])
 
 
+def of_clients(bawn_path, state, workspace, place, seconds, rounds):
+    """Rates of programs that people use: name -> inside of a box, and with no proxy."""
+    nginx = egress_clients.start_nginx(place / "nginx", ORIGIN, NGINX_PORT)
+    if nginx is None:
+        return {}
+    bawn = [bawn_path, "run", "--state-dir", state, "--allow-host", f"{ORIGIN}:{NGINX_PORT}", "--"]
+    found = {}
+    try:
+        wait_for(int(NGINX_PORT), ORIGIN)
+        url = f"http://{ORIGIN}:{NGINX_PORT}/"
+        ways = egress_clients.ways_of(url, CLIENTS, max(1, seconds), workspace)
+        for _ in range(rounds):
+            for name, argv in ways.items():
+                each = found.setdefault(name, ([], []))
+                each[0].append(egress_clients.rate_of(bawn + argv))
+                each[1].append(egress_clients.rate_of(argv))
+    finally:
+        nginx.kill()
+        nginx.wait()
+    return {name: [statistics.median(rates) for rates in each] for name, each in found.items()}
+
+
 def start_ms(bawn):
     began = time.perf_counter_ns()
     subprocess.run(bawn + ["/usr/bin/true"], check=True, timeout=60)
@@ -160,6 +185,7 @@ def main():
         for _ in range(rounds):
             for name, argv in ways.items():
                 found[name].append(answer_of(argv))
+        clients = of_clients(bawn_path, state, workspace, place, seconds, rounds)
         for _ in range(40):
             starts["plain"].append(start_ms(plain))
             starts["captured"].append(start_ms(bawn))
@@ -175,6 +201,7 @@ def main():
     middle = {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]}
               for name, runs in found.items()}
     print(json.dumps({"rows": middle, "memory": memory, "crowded": crowded,
+                      "clients": clients,
                       "starts": {name: [statistics.median(each), min(each)]
                                  for name, each in starts.items()}}))
 

@@ -426,12 +426,18 @@ def is_below(pid):
     return pid == os.getpid()
 
 
+# Sent in one call, in packets above 64 KiB: those of version 6 have a header more.
+LARGE = ("python3 -c 'import http.client; to = http.client.HTTPConnection(\"pub.example\"); "
+         "to.request(\"PUT\", \"/sum\", open(\"body\", \"rb\").read()); "
+         "print(to.getresponse().read().decode(), end=\"\")'")
+
 # How a body is sent: with its length, in chunks, in TLS that is captured, and behind CONNECT.
 UPLOADS = {
     "length": DIRECT + "curl -sS -m 500 -T body http://pub.example/sum",
     "chunked": DIRECT + "curl -sS -m 500 -T - http://pub.example/sum <body",
     "captured": DIRECT + TRUST + "curl -sS -m 500 -T body https://pub.example/sum",
     "connect": TRUST + "curl -sS -m 500 -T body https://pub.example/sum",
+    "large": DIRECT + LARGE,
 }
 
 

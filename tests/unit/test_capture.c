@@ -366,6 +366,16 @@ static int rules_are_nfts(void)
 	return 0;
 }
 
+/* Of both families, as far as ip(8) says it: what is sent at once need not leave in pieces. */
+static int packets_may_be_large(void)
+{
+	bool v6;
+
+	EXPECT(capture_routes(&v6) == 0);
+	EXPECT(system("ip -d link show dev lo | grep -q 'gso_max_size 524280'") == 0);
+	return 0;
+}
+
 #define TEST(name)                                       \
 	static void test_##name(void **state)            \
 	{                                                \
@@ -379,6 +389,7 @@ TEST(dns_is_answered)
 TEST(other_datagrams_are_refused)
 TEST(closed_is_refused)
 TEST(listeners_without_rules)
+TEST(packets_may_be_large)
 
 static void test_rules_are_nfts(void **state)
 {
@@ -431,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_other_datagrams_are_refused),
 		cmocka_unit_test(test_closed_is_refused),
 		cmocka_unit_test(test_listeners_without_rules),
+		cmocka_unit_test(test_packets_may_be_large),
 		cmocka_unit_test(test_rules_are_nfts),
 		cmocka_unit_test(test_answers_about_sockets_are_checked),
 	};
