@@ -176,8 +176,11 @@ static int loop(struct proxy *proxy)
 		for (int i = 0; i < count; i++) {
 			int result = take(proxy, &events[i]);
 
-			if (result < 0)
+			if (result < 0) {
+				/* what ended in this turn did so all the same */
+				(void)report_untold(proxy);
 				return result == -EPIPE ? 0 : result;
+			}
 		}
 		/* where memory was short and not the channel full, no event says that it is back */
 		if (proxy->is_held && proxy->now_ns - proxy->held_ns >= SECOND_NS)
