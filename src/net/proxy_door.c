@@ -121,6 +121,7 @@ static enum step socks(struct proxy *proxy, struct connection *connection)
 		return want_more(proxy, connection);
 	stream_skip(&proxy->relay, &connection->up, (size_t)used);
 	connection->host = request.host;
+	host_of_given(proxy, &connection->host);
 	connection->port = request.port;
 	connection->is_named = true;
 	return STEP_NEXT;
@@ -151,6 +152,7 @@ static enum step http(struct proxy *proxy, struct connection *connection)
 	stream_skip(&proxy->relay, &connection->up, (size_t)length);
 	connection->scanned = 0;
 	connection->host = request.host;
+	host_of_given(proxy, &connection->host);
 	connection->port = request.port;
 	connection->is_named = true;
 	return STEP_NEXT;

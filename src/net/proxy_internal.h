@@ -238,8 +238,13 @@ enum watched { WATCH_CHANNEL = 1, WATCH_PEER, WATCH_UDP, WATCH_LISTENER };
 
 /* Watches what is no connection, made non-blocking; events: epoll's; negative errno. */
 int proxy_watch(struct proxy *proxy, int fd, uint32_t events, uint64_t data);
-/* Small writes do not wait; of a door's unix socket they never do. */
-void proxy_send_at_once(int fd);
+
+/*
+ * Small writes do not wait, and urgent data stays among the rest (RFC 6093), where it would be lost.
+ * Of a door's unix socket neither is to be asked for.
+ */
+void proxy_tune(int fd);
+
 /* The supervisor takes nothing now: nothing new is accepted until it has taken what waits. */
 void proxy_hold(struct proxy *proxy);
 
@@ -316,6 +321,9 @@ int ending_say_last(struct proxy *proxy);
 enum step step_sniff(struct proxy *proxy, struct connection *connection);
 /* Sets host and door of a connection that was accepted; its first state. */
 void connection_open(struct proxy *proxy, struct connection *connection);
+
+/* A client that looked the name up itself gives the address that it got; meant is the name. */
+void host_of_given(const struct proxy *proxy, struct host *host);
 
 enum judgement {
 	JUDGE_WAIT,  /* an answer is on its way; the state's function will be called again */

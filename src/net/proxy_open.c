@@ -46,6 +46,17 @@ void connection_open(struct proxy *proxy, struct connection *connection)
 	host_of_address(&connection->local, &connection->host);
 }
 
+void host_of_given(const struct proxy *proxy, struct host *host)
+{
+	const char *name, *why;
+	struct host named;
+
+	if (host->kind == HOST_ADDRESS &&
+	    names_look(proxy->names, &host->address, &name) == NAMES_NAME &&
+	    host_parse(name, strlen(name), &named, &why) == 0)
+		*host = named;
+}
+
 /* --- quotas */
 
 static struct usage *usage_of(struct proxy *proxy, const struct connection *connection)

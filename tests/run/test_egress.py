@@ -94,6 +94,15 @@ CLIENTS = {
     "curl-alias": ("alias.example:80", "curl -sS -m 20 http://alias.example/x"),
     "curl-socks": ("pub.example:443",
                    "curl -sSk -m 20 -x socks5h://198.18.255.253:3128 https://pub.example/x"),
+    "curl-socks-own-lookup": ("pub.example:443",
+                              "curl -sSk -m 20 -x socks5://198.18.255.253:3128 "
+                              "https://pub.example/x"),
+    "connect-own-lookup": (
+        "pub.example:80", "python3 -c 'import http.client as h, socket;"
+        "c=h.HTTPConnection(\"198.18.255.253\",3128,timeout=20);"
+        "c.set_tunnel(socket.gethostbyname(\"pub.example\"),80);"
+        "c.request(\"GET\",\"/x\",headers={\"Host\":\"pub.example\"});"
+        "print(c.getresponse().read().decode())'"),
     "python": ("pub.example:80", "python3 -c 'import urllib.request as u;"
                "print(u.urlopen(\"http://pub.example/x\",timeout=20).read().decode())'"),
     "wget": ("pub.example:80", "wget -q -T 20 -O - http://pub.example/x"),
