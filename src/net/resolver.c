@@ -116,7 +116,7 @@ static enum lookup_state judge(struct resolver *resolver, struct lookup *lookup,
 {
 	bool waits = false, broken = false;
 
-	if (lookup->no_name || lookup->too_many)
+	if (lookup->too_many)
 		return LOOKUP_NO_NAME;
 	for (int i = 0; i < 2; i++) {
 		waits = waits || is_open(&lookup->questions[i]);
@@ -132,9 +132,8 @@ static enum lookup_state judge(struct resolver *resolver, struct lookup *lookup,
 static void keep(struct lookup *lookup, struct lookup_question *question,
 		 const struct dns_result *result)
 {
+	/* "no such name" is one without addresses: some servers say it of one type alone (RFC 4074) */
 	question->is_answered = true;
-	if (result->code == DNS_NXDOMAIN)
-		lookup->no_name = true;
 	lookup->too_many = lookup->too_many || result->too_many;
 	for (size_t i = 0; i < result->address_count; i++) {
 		if (lookup->address_count == EGRESS_LIMIT_ADDRESSES) {

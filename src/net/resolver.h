@@ -56,7 +56,6 @@ struct lookup {
 	unsigned try;
 	uint64_t try_end_ns; /* to be called by then */
 	struct lookup_question questions[2];
-	bool no_name;  /* NXDOMAIN */
 	bool too_many; /* addresses */
 	struct address addresses[EGRESS_LIMIT_ADDRESSES];
 	uint32_t address_count;

@@ -382,6 +382,20 @@ def test_names_that_are_not_there():
 
 
 @alone(ONE)
+def test_no_such_name_of_one_type_is_no_word_on_the_other():
+    """As of load balancers that know nothing of version 6 (RFC 4074, section 4.2)."""
+    def none(identity, question, _):
+        return identity + struct.pack(">HHHHH", 0x8183, 1, 0, 0, 0) + question
+
+    Resolver({"a.example": {A: [four(ONE)], AAAA: none}, "b.example": {A: none, AAAA: none}})
+    Upstream(ONE)
+    with Dialer(order("allow,a.example,443", "allow,b.example,443", v6=True)) as dialer:
+        for _ in range(5):
+            assert dialer.dial("a.example") == (DONE, ONE, [ONE], 1)
+        assert dialer.dial("b.example")[0] == NO_NAME
+
+
+@alone(ONE)
 def test_a_cut_answer_is_asked_for_over_tcp():
     many = [four(f"93.184.216.{i}") for i in range(30)]
 
