@@ -26,12 +26,12 @@
 /* Before expiries have their turn. */
 #define TURN_EVENTS 128
 
-/* Small writes do not wait; of a door's unix socket they never do. */
-void proxy_send_at_once(int fd)
+void proxy_tune(int fd)
 {
 	int one = 1;
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &one, sizeof(one));
 }
 
 /* Memory was given back: whoever waits for it tries again. */
@@ -101,12 +101,14 @@ static void take_event(struct proxy *proxy, const struct epoll_event *event)
 	if (connection == NULL)
 		return;
 	end = event->data.u64 & 1 ? &connection->upstream : &connection->client;
-	if (event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+	if (event->events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		end->readable = true;
 	if (event->events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
 		end->writable = true;
 	if (event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		end->is_ending = true;
+	if (event->events & EPOLLPRI)
+		end->is_marked = true;
 	if (event->events & (EPOLLHUP | EPOLLERR))
 		end->is_gone = true;
 	connection_step(proxy, connection);

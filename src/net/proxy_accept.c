@@ -107,7 +107,7 @@ int listener_add(struct proxy *proxy, int fd)
 	if (proxy->listener_count == PROXY_LIMIT_LISTENERS)
 		return -ENOBUFS;
 	/* what is accepted has it from the listener (tcp(7)) */
-	proxy_send_at_once(fd);
+	proxy_tune(fd);
 	proxy->listeners[proxy->listener_count] = fd;
 	return proxy_watch(proxy, fd, proxy->is_held ? 0 : EPOLLIN,
 			   WATCH_LISTENER + proxy->listener_count++);

@@ -32,7 +32,7 @@ static int take_dialed(struct proxy *proxy, struct message *message)
 		connection->upstream = END_NONE;
 		connection->upstream.fd = TAKE_FD(message->fds[0]);
 		message->fd_count = 0;
-		proxy_send_at_once(connection->upstream.fd);
+		proxy_tune(connection->upstream.fd);
 		if (connection_watch(proxy, connection, &connection->upstream) < 0) {
 			end_close(&connection->upstream);
 			connection->dial = DIAL_FAILED;

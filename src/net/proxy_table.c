@@ -120,7 +120,7 @@ bool connection_hold(struct proxy *proxy, struct connection *connection)
 int connection_watch(struct proxy *proxy, struct connection *connection, struct end *end)
 {
 	struct epoll_event event = {
-		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+		.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 		.data.u64 = (uint64_t)connection->id << 1 | (end == &connection->upstream),
 	};
 

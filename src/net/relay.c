@@ -120,6 +120,13 @@ bool relay_put(struct relay *relay, struct stream *stream, const void *bytes, si
 	return stream->out && chunk_add(stream->out, bytes, length);
 }
 
+/* What did not fill the room was all there is, and more would be news of its own. */
+static void note_all_read(struct end *from, size_t count, size_t room)
+{
+	if (count < room && !from->is_ending && !from->is_marked)
+		from->readable = false;
+}
+
 int relay_fill(struct relay *relay, struct stream *stream)
 {
 	ssize_t count;
@@ -137,8 +144,7 @@ int relay_fill(struct relay *relay, struct stream *stream)
 		return -ENOBUFS;
 	count = take(stream->from, stream->in->bytes + stream->in->end, chunk_room(stream->in));
 	if (count > 0) {
-		stream->from->readable = (size_t)count == chunk_room(stream->in) ||
-					 stream->from->is_ending;
+		note_all_read(stream->from, (size_t)count, chunk_room(stream->in));
 		stream->in->end += (uint32_t)count;
 	}
 	if (chunk_length(stream->in) == 0)
@@ -203,13 +209,6 @@ static int64_t move_in(struct relay *relay, struct stream *stream, uint64_t limi
 	if (count > 0)
 		stream_skip(relay, stream, (size_t)count);
 	return count;
-}
-
-/* What did not fill the room was all there is, and more would be news of its own. */
-static void note_all_read(struct end *from, size_t count, size_t room)
-{
-	if (count < room && !from->is_ending)
-		from->readable = false;
 }
 
 /*

@@ -40,6 +40,7 @@ struct end {
 	int fd; /* owned; -1: none */
 	bool readable, writable;
 	bool is_ending; /* its end of file or an error has come, and is not read yet */
+	bool is_marked; /* had urgent data, before and behind which a read stops short (tcp(7)) */
 	bool is_done;	/* it sent its end of file, and that was read */
 	bool is_shut;	/* we shut our side of it */
 	bool is_gone;	/* reset, or closed in both directions: nothing that is sent arrives */

@@ -662,6 +662,26 @@ def test_tunnel_moves_much_and_halves_close():
 
 
 @in_network
+def test_urgent_bytes_are_bytes():
+    """They come, and where they stood."""
+    def server(end):
+        received = b""
+        while len(received) < 6:
+            received += end.recv(64)
+        end.send(received)
+
+    with Proxy("allow,good.example,port=80,protocol=tcp", dial=Origin(server)):
+        with dial_name("good.example", 80) as end:
+            end.send(b"ab")
+            end.send(b"!", socket.MSG_OOB)
+            end.send(b"cd!", socket.MSG_OOB)
+            received = b""
+            while len(received) < 6:
+                received += end.recv(64)
+            assert received == b"ab!cd!"
+
+
+@in_network
 def test_events_are_not_held_back():
     gate = threading.Event()
 
