@@ -76,6 +76,9 @@ static int take_target(struct explain_asking *asking, struct error *error)
 	asking->question.wall_s = clock_wall_ns() / NS_PER_SECOND;
 	if (!text)
 		return take_url(asking, error);
+	if (strstr(text, "://"))
+		return error_set(error, EINVAL,
+				 "option --host %.200s: it is a URL, which --url asks about", text);
 	if (host_parse_port(text, strlen(text), 0, &asking->host, &asking->question.port, &why) < 0)
 		return wrong(error, "--host", text, why);
 	return 0;

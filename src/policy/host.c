@@ -182,7 +182,7 @@ int host_parse_port(const char *text, size_t length, uint16_t default_port, stru
 	if (r < 0)
 		return r;
 	if (!port)
-		return refuse(ret_why, "has no port");
+		return refuse(ret_why, "has no port, as in example.com:443");
 	*ret_host = host;
 	*ret_port = port;
 	return 0;
