@@ -443,9 +443,26 @@ static void check_words(struct command *command, size_t from)
 	}
 }
 
+/* Of branches and files alike these can only be files, if nothing stood before them that says so. */
+static bool is_file_for_sure(const struct classify_word *word)
+{
+	if (word->kind == CLASSIFY_GLOB)
+		return true;
+	return word->kind == CLASSIFY_LITERAL &&
+	       (strcmp(word->text, ".") == 0 || strncmp(word->text, "./", 2) == 0 ||
+		strncmp(word->text, "..", 2) == 0);
+}
+
+static void check_restored(struct command *command, bool is_split)
+{
+	for (size_t i = 0; i < command->operand_count; i++)
+		if (is_split || is_file_for_sure(&command->words[command->operands[i]]))
+			command->flags |= COMMAND_REMOVES;
+}
+
 void command_options(struct command *command, size_t from)
 {
-	bool stop = has_setting(command->program, "!stop");
+	bool stop = has_setting(command->program, "!stop"), is_split = false;
 	bool expression = has_setting(command->program, "!expression");
 
 	check_words(command, from);
@@ -454,6 +471,7 @@ void command_options(struct command *command, size_t from)
 		bool literal = word->kind == CLASSIFY_LITERAL;
 
 		if (literal && strcmp(word->text, "--") == 0) {
+			is_split = i + 1 < command->count;
 			for (i++; i < command->count; i++)
 				operand(command, i);
 		} else if (is_option(command, word)) {
@@ -471,4 +489,6 @@ void command_options(struct command *command, size_t from)
 				operand(command, i);
 		}
 	}
+	if (has_setting(command->program, "!restores"))
+		check_restored(command, is_split);
 }

@@ -53,6 +53,7 @@
  *   !number  -5 is an option
  *   !plus    +x is an option that cannot be told
  *   !here    where it stands decides what it runs: another place than the task's asks
+ *   !restores  operands that are files for sure, as behind "--", are put back as they were: D
  *   !response  a word "@FILE" stands for options in that file
  *   !loads     operands behind the first may be programs of yq too
  *   !version "-v" alone asks for the version
