@@ -536,7 +536,9 @@ static void go_on(struct enter *enter, size_t from)
 			continue;
 		enter->next = i + 1;
 		if (operations[op->kind](enter, op, &error) < 0) {
-			if (enter->failure == ENTER_BROKEN)
+			/* a directory that the action named is its caller's word, and no step's */
+			if (enter->failure == ENTER_BROKEN &&
+			    !(op->kind == PLAN_DIRECTORY_CHANGE && enter->action->cwd))
 				operation_failed(op, &error);
 			report(enter, &error);
 		}

@@ -92,6 +92,11 @@ def test_environment_and_directory(live):
     assert ran.out == f"123\n{live.work}/below\n", ran
     # of the one command only
     assert live.sh_in(task, "echo $A$B$C").out == "11\n"
+    for _ in range(2):
+        ran = live.sh_in(task, "true", "--cwd", "nope")
+        assert ran.status == 125, ran
+        assert ran.err == (f"bawn: entering the directory {live.work}/nope: "
+                           "No such file or directory\n"), ran
 
 
 def intents(live, task):
