@@ -192,6 +192,22 @@ static int open_below(int task_fd, const char *name)
 	return openat(task_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* The kernel's directories have mode 000, at which `rm -rf` of the state would stop. */
+static void let_remove(int task_fd)
+{
+	static const char *const made[] = {
+		PLAN_GIT_LAYERS "/0/work/work",
+		PLAN_GIT_LAYERS "/0/work/work/incompat",
+		PLAN_GIT_LAYERS "/0/work/work/incompat/volatile",
+		PLAN_STAGE_LAYERS "/work/work",
+		PLAN_STAGE_LAYERS "/work/work/incompat",
+		PLAN_STAGE_LAYERS "/work/work/incompat/volatile",
+	};
+
+	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
+		(void)fchmodat(task_fd, made[i], 0700, 0);
+}
+
 static void clear_layers(const struct plan *plan, int task_fd)
 {
 	int CLEANUP_FD git_fd = open_below(task_fd, PLAN_GIT_LAYERS);
@@ -201,6 +217,7 @@ static void clear_layers(const struct plan *plan, int task_fd)
 		directory_remove_tree(task_fd, PLAN_GIT_LAYERS);
 	if (stage_fd >= 0 && !clear_stage(plan, stage_fd))
 		directory_remove_tree(task_fd, PLAN_STAGE_LAYERS);
+	let_remove(task_fd);
 }
 
 void task_directory_leave(const struct box *box)
