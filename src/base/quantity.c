@@ -76,9 +76,13 @@ int quantity_size(const char *text, uint64_t *ret_bytes)
 
 void quantity_tell_duration(char text[static QUANTITY_TEXT_BYTES], uint64_t ns, bool with_tenths)
 {
-	unsigned long long seconds = ns / 1000000000u;
+	unsigned long long seconds = ns / 1000000000u, us = (unsigned long long)ns / 1000;
 
-	if (seconds < 10 && with_tenths)
+	if (with_tenths && us >= 100 && us < 10000)
+		(void)snprintf(text, QUANTITY_TEXT_BYTES, "%llu.%llums", us / 1000, us / 100 % 10);
+	else if (with_tenths && us >= 100 && us < 1000000)
+		(void)snprintf(text, QUANTITY_TEXT_BYTES, "%llums", us / 1000);
+	else if (seconds < 10 && with_tenths)
 		(void)snprintf(text, QUANTITY_TEXT_BYTES, "%llu.%llus", seconds,
 			       (unsigned long long)ns / 100000000 % 10);
 	else if (seconds < 60)

@@ -22,7 +22,7 @@ int quantity_size(const char *text, uint64_t *ret_bytes);
 
 #define QUANTITY_TEXT_BYTES 64
 
-/* "8.1s" (or "8s" without tenths), "12s", "3m20s", "2h05m", "4d02h" */
+/* "3.4ms", "270ms", "8.1s" (without tenths "0s", "8s"), "12s", "3m20s", "2h05m", "4d02h" */
 void quantity_tell_duration(char text[static QUANTITY_TEXT_BYTES], uint64_t ns, bool with_tenths);
 
 /* "310M", "2G", "1.5G" */

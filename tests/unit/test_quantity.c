@@ -128,10 +128,42 @@ static void very_long(void **state)
 	free(text);
 }
 
+static void durations_are_told(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *with_tenths, *without;
+	} told[] = {
+		{ 0, "0.0s", "0s" },
+		{ 999, "0.0s", "0s" },
+		{ 99999, "0.0s", "0s" },
+		{ 100000, "0.1ms", "0s" },
+		{ 3450000, "3.4ms", "0s" },
+		{ 270999999, "270ms", "0s" },
+		{ 999999999, "999ms", "0s" },
+		{ 1000000000, "1.0s", "1s" },
+		{ UINT64_C(8160000000), "8.1s", "8s" },
+		{ UINT64_C(12900000000), "12s", "12s" },
+		{ UINT64_C(200000000000), "3m20s", "3m20s" },
+		{ UINT64_C(7500000000000), "2h05m", "2h05m" },
+		{ UINT64_C(352800000000000), "4d02h", "4d02h" },
+	};
+	char text[QUANTITY_TEXT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		quantity_tell_duration(text, told[i].ns, true);
+		assert_string_equal(text, told[i].with_tenths);
+		quantity_tell_duration(text, told[i].ns, false);
+		assert_string_equal(text, told[i].without);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table),
+		cmocka_unit_test(durations_are_told),
 		cmocka_unit_test(very_long),
 	};
 
