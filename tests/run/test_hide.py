@@ -448,6 +448,8 @@ def test_a_flood_of_names_neither_uncovers_nor_delays_the_clock(place):
 
 def watches(pid):
     found = []
+    # which nobody may read while it enters a command
+    assert eventually(lambda: os.access(f"/proc/{pid}/fd", os.R_OK), LIMIT_S)
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
             found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
