@@ -205,7 +205,8 @@ static void let_remove(int task_fd)
 	};
 
 	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
-		(void)fchmodat(task_fd, made[i], 0700, 0);
+		if (fchmodat(task_fd, made[i], 0700, 0) < 0 && errno != ENOENT)
+			return;
 }
 
 static void clear_layers(const struct plan *plan, int task_fd)

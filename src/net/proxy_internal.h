@@ -240,7 +240,7 @@ enum watched { WATCH_CHANNEL = 1, WATCH_PEER, WATCH_UDP, WATCH_LISTENER };
 int proxy_watch(struct proxy *proxy, int fd, uint32_t events, uint64_t data);
 
 /*
- * Small writes do not wait, and urgent data stays among the rest (RFC 6093), where it would be lost.
+ * Small writes do not wait, and urgent data stays among the rest (RFC 6093), else it is lost.
  * Of a door's unix socket neither is to be asked for.
  */
 void proxy_tune(int fd);

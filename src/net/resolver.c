@@ -132,7 +132,7 @@ static enum lookup_state judge(struct resolver *resolver, struct lookup *lookup,
 static void keep(struct lookup *lookup, struct lookup_question *question,
 		 const struct dns_result *result)
 {
-	/* "no such name" is one without addresses: some servers say it of one type alone (RFC 4074) */
+	/* "no such name" is one without addresses: some say it of one type alone (RFC 4074) */
 	question->is_answered = true;
 	lookup->too_many = lookup->too_many || result->too_many;
 	for (size_t i = 0; i < result->address_count; i++) {

@@ -443,7 +443,7 @@ static void check_words(struct command *command, size_t from)
 	}
 }
 
-/* Of branches and files alike these can only be files, if nothing stood before them that says so. */
+/* Where branches and files stand alike, these can only be files. */
 static bool is_file_for_sure(const struct classify_word *word)
 {
 	if (word->kind == CLASSIFY_GLOB)
