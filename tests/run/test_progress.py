@@ -232,7 +232,8 @@ def test_a_silent_action_of_a_live_task(live):
     screen = Lined(live, argv)
     screen.wait_until(SHOWN.search, "a line")
     assert re.fullmatch(r"running \ds of 1m30s, cpu (0\.0s|\d+(\.\d)?ms), "
-                        r"memory \d+(\.\d)?[KM] of 2G, \d process(es)?", screen.lines[0]), screen.lines
+                        r"memory \d+(\.\d)?[KM] of 2G, \d process(es)?",
+                        screen.lines[0]), screen.lines
     assert screen.finish() == 0
     assert 2 <= len(screen.lines) <= 6, screen.lines
     assert screen.rest == b"" and seen(screen) == [""], screen.bytes
