@@ -193,19 +193,13 @@ static int open_below(int task_fd, const char *name)
 }
 
 /* The kernel's directories have mode 000, at which `rm -rf` of the state would stop. */
-static void let_remove(int task_fd)
+static void let_remove(int task_fd, const char *layers_work)
 {
-	static const char *const made[] = {
-		PLAN_GIT_LAYERS "/0/work/work",
-		PLAN_GIT_LAYERS "/0/work/work/incompat",
-		PLAN_GIT_LAYERS "/0/work/work/incompat/volatile",
-		PLAN_STAGE_LAYERS "/work/work",
-		PLAN_STAGE_LAYERS "/work/work/incompat",
-		PLAN_STAGE_LAYERS "/work/work/incompat/volatile",
-	};
+	static const char *const made[] = { "work", "work/incompat", "work/incompat/volatile" };
+	int CLEANUP_FD fd = open_below(task_fd, layers_work);
 
-	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
-		if (fchmodat(task_fd, made[i], 0700, 0) < 0 && errno != ENOENT)
+	for (size_t i = 0; fd >= 0 && i < sizeof(made) / sizeof(made[0]); i++)
+		if (fchmodat(fd, made[i], 0700, 0) < 0)
 			return;
 }
 
@@ -218,7 +212,8 @@ static void clear_layers(const struct plan *plan, int task_fd)
 		directory_remove_tree(task_fd, PLAN_GIT_LAYERS);
 	if (stage_fd >= 0 && !clear_stage(plan, stage_fd))
 		directory_remove_tree(task_fd, PLAN_STAGE_LAYERS);
-	let_remove(task_fd);
+	let_remove(task_fd, PLAN_GIT_LAYERS "/0/work");
+	let_remove(task_fd, PLAN_STAGE_LAYERS "/work");
 }
 
 void task_directory_leave(const struct box *box)

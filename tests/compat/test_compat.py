@@ -312,7 +312,7 @@ def test_CB04_go(place):
     need("go")
     write(place, go_dot_mod="module x\n\ngo 1.19\n",
           main_dot_go="package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"built\") }\n")
-    works(place.sh("go build -o x . && ./x", limit=120), "built")
+    works(place.sh("go build -o x . && ./x && go vet ./...", limit=120), "built")
 
 
 def test_CB04_make_and_c(place, remark):
