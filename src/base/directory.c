@@ -103,6 +103,14 @@ struct removal {
 	bool again;	 /* there is one of them at the top now */
 };
 
+bool directory_let_enter(int parent_fd, const char *name)
+{
+	struct stat status;
+
+	return fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISDIR(status.st_mode) && fchmodat(parent_fd, name, 0700, 0) == 0;
+}
+
 /* Makes a directory (and nothing that a link leads to) its owner's to read and to change. */
 static int open_to_remove(int parent_fd, const char *name)
 {
@@ -110,9 +118,7 @@ static int open_to_remove(int parent_fd, const char *name)
 	int fd = openat(parent_fd, name, flags);
 	struct stat status;
 
-	if (fd < 0 && errno == EACCES &&
-	    fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISDIR(status.st_mode) && fchmodat(parent_fd, name, 0700, 0) == 0)
+	if (fd < 0 && errno == EACCES && directory_let_enter(parent_fd, name))
 		return openat(parent_fd, name, flags);
 	if (fd >= 0 && fstat(fd, &status) == 0 && (status.st_mode & 0700) != 0700)
 		(void)fchmod(fd, 0700);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,9 @@ void directory_rewind(struct directory *directory);
 void directory_seek(struct directory *directory, int64_t offset);
 
 void directory_end(struct directory *directory);
+
+/* Gives a directory, and nothing that a link leads to, mode 0700. False where there is none. */
+bool directory_let_enter(int parent_fd, const char *name);
 
 /* Directories that are open at once. What lies deeper is lifted to the top of the tree. */
 #define DIRECTORY_REMOVE_DEPTH 16

@@ -45,6 +45,37 @@ int fd_open_beneath(int directory_fd, const char *path, int flags)
 	return fd_open_resolved(directory_fd, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
+int fd_open_own(int directory_fd, const char *name, int flags)
+{
+	flags |= O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	for (int i = 0; i < 2; i++) {
+		int fd = openat(directory_fd, name, flags, 0600), code = errno;
+		struct stat status;
+
+		if (fd < 0 && code != ELOOP && code != ENXIO)
+			return -code;
+		if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+			return fd;
+		fd_close(&fd);
+		if (unlinkat(directory_fd, name, 0) < 0 && errno != ENOENT)
+			return -errno;
+	}
+	return -ELOOP;
+}
+
+int fd_replace(int directory_fd, const char *name, const char *beside, const void *bytes,
+	       size_t length)
+{
+	int CLEANUP_FD fd = fd_open_own(directory_fd, beside, O_WRONLY | O_TRUNC);
+	int result = fd < 0 ? fd : fd_write_all(fd, bytes, length);
+
+	if (result == 0 && renameat(directory_fd, beside, directory_fd, name) < 0)
+		result = -errno;
+	if (fd >= 0 && result < 0)
+		(void)unlinkat(directory_fd, beside, 0);
+	return result;
+}
+
 int fd_set_mode(int fd, mode_t mode)
 {
 	char path[32];

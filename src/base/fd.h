@@ -46,6 +46,20 @@ int fd_set_mode(int fd, mode_t mode);
  */
 int fd_rename_free(int from_fd, const char *from, int to_fd, const char *to);
 
+/*
+ * Opens a regular file of ours for writing, with O_WRONLY or O_RDWR and maybe O_TRUNC, and makes
+ * it, with mode 0600, where there is none. A link, a pipe or a device at its name goes first: it is
+ * neither followed nor waited for. Returns the descriptor or a negative errno.
+ */
+int fd_open_own(int directory_fd, const char *name, int flags);
+
+/*
+ * Gives a name a new content as a whole, by way of the name `beside` in the same directory. Returns
+ * 0 or a negative errno, and then the old content stays.
+ */
+int fd_replace(int directory_fd, const char *name, const char *beside, const void *bytes,
+	       size_t length);
+
 /* Writes all bytes; EINTR is retried. Returns 0 or a negative errno (-EPIPE and so on). */
 int fd_write_all(int fd, const void *bytes, size_t length);
 

@@ -169,13 +169,7 @@ int landing_begin(struct landing *landing, const struct effective *effective, in
 /* Whole or not at all: an earlier one is still good. */
 static int write_file(int directory_fd, const struct buffer *buffer)
 {
-	int CLEANUP_FD fd = openat(directory_fd, FILE_NAME ".new",
-				   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int result = fd < 0 ? -errno : fd_write_all(fd, buffer->data, buffer->length);
-
-	if (result == 0 && renameat(directory_fd, FILE_NAME ".new", directory_fd, FILE_NAME) < 0)
-		result = -errno;
-	return result;
+	return fd_replace(directory_fd, FILE_NAME, FILE_NAME ".new", buffer->data, buffer->length);
 }
 
 /* The task's id last: without it, or with another's, all of this is an earlier task's. */

@@ -103,13 +103,12 @@ int sweeping_file_write(int task_fd, const struct sweeping_kept *kept)
 	/* most starts have little to keep; an arena is no place for a text that grows long */
 	bool is_short = kept->sweep.known_count <= FEW_KNOWN;
 	struct buffer CLEANUP_BUFFER buffer = { .arena = is_short ? &arena : NULL };
-	int CLEANUP_FD fd =
-		openat(task_fd, SWEEPING_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int CLEANUP_FD fd = fd_open_own(task_fd, SWEEPING_FILE, O_WRONLY);
 	struct head head = { 0 };
 	int result = -EFBIG;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	buffer_append(&buffer, &head, sizeof(head));
 	put_all(&buffer, kept);
 	if (!buffer.failed && buffer.length - sizeof(head) <= LIMIT_BYTES) {

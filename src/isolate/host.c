@@ -1,5 +1,6 @@
 #include "isolate/internal.h"
 
+#include "base/directory.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "kernel/compat.h"
@@ -20,15 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Makes a directory (and nothing that a link leads to) usable. */
-static bool open_up(int parent_fd, const char *name)
-{
-	struct stat status;
-
-	return fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISDIR(status.st_mode) && fchmodat(parent_fd, name, 0700, 0) == 0;
-}
-
 /*
  * The mark that a volatile overlay leaves in its work directory, and without whose removal the next
  * one refuses to mount (overlayfs.rst, "Volatile mount"). No task ever sees a work directory.
@@ -40,10 +32,11 @@ static void forget_volatile(int cache_fd)
 	int CLEANUP_FD inner = -1;
 
 	/* overlayfs makes all of them with mode 000 */
-	if (work < 0 || !open_up(work, "work"))
+	if (work < 0 || !directory_let_enter(work, "work"))
 		return;
 	inner = openat(work, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (inner < 0 || !open_up(inner, "incompat") || !open_up(inner, "incompat/volatile"))
+	if (inner < 0 || !directory_let_enter(inner, "incompat") ||
+	    !directory_let_enter(inner, "incompat/volatile"))
 		return;
 	(void)unlinkat(inner, "incompat/volatile/dirty", 0);
 	(void)unlinkat(inner, "incompat/volatile", AT_REMOVEDIR);
@@ -84,20 +77,37 @@ static void give_lease_back(int *fd)
 	fd_close(fd);
 }
 
-static int make_own(const char *path, bool of_task)
+/* A directory that is there, or new; what else somebody put at the name goes. */
+static int make_directory(int parent_fd, const char *name, int *ret_fd)
 {
-	/* an earlier task may have left it, empty */
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	return of_task && lchown(path, PLAN_ROOT_HOST_ID, PLAN_ROOT_HOST_ID) < 0 ? -errno : 0;
+	for (int i = 0; i < 2; i++) {
+		/* an earlier task may have left it, empty */
+		if (mkdirat(parent_fd, name, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		*ret_fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (*ret_fd >= 0)
+			return 0;
+		if (errno != ENOTDIR || unlinkat(parent_fd, name, 0) < 0)
+			return -errno;
+	}
+	return -ENOTDIR;
+}
+
+static int make_own(int parent_fd, const char *name, bool of_task, int *ret_fd)
+{
+	int result = make_directory(parent_fd, name, ret_fd);
+
+	if (result == 0 && of_task && fchown(*ret_fd, PLAN_ROOT_HOST_ID, PLAN_ROOT_HOST_ID) < 0)
+		result = -errno;
+	return result;
 }
 
 /* What the task sees as the mode of the directory that is overlaid. */
-static int copy_mode(const char *source, const char *path)
+static int copy_mode(const char *source, int fd)
 {
 	struct stat status;
 
-	return lstat(source, &status) < 0 || chmod(path, status.st_mode & 0777) < 0 ? -errno : 0;
+	return lstat(source, &status) < 0 || fchmod(fd, status.st_mode & 0777) < 0 ? -errno : 0;
 }
 
 /*
@@ -106,22 +116,23 @@ static int copy_mode(const char *source, const char *path)
  */
 static int make_layers(const struct box *box, const struct plan_op *op, struct error *error)
 {
-	static const char *const names[] = { "", "/upper", "/work" };
-	const char *slash = strrchr(op->target, '/');
-	char path[PATH_LIMIT_BYTES];
-	int result = 0;
+	const bool of_task = box->options.host_root;
+	int CLEANUP_FD parent = -1, layers = -1, upper = -1, work = -1;
+	int result = 0, base = box->task_fd;
 
-	(void)snprintf(path, sizeof(path), "%.*s", (int)(slash - op->target), op->target);
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		result = -errno;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && result == 0; i++)
-		result = snprintf(path, sizeof(path), "%s%s", op->target, names[i]) <
-					 (int)sizeof(path) ?
-				 make_own(path, box->options.host_root) :
-				 -ENAMETOOLONG;
-	if (result == 0 && op->source &&
-	    snprintf(path, sizeof(path), "%s/upper", op->target) < (int)sizeof(path))
-		result = copy_mode(op->source, path);
+	/* those of git are numbered, in a directory of their own */
+	if (strcmp(path_name(op->target), PLAN_STAGE_LAYERS) != 0) {
+		result = make_directory(base, PLAN_GIT_LAYERS, &parent);
+		base = parent;
+	}
+	if (result == 0)
+		result = make_own(base, path_name(op->target), of_task, &layers);
+	if (result == 0)
+		result = make_own(layers, "upper", of_task, &upper);
+	if (result == 0)
+		result = make_own(layers, "work", of_task, &work);
+	if (result == 0 && op->source)
+		result = copy_mode(op->source, upper);
 	return result < 0 ? error_errno(error, result, "making the task's layers %s", op->target) :
 			    0;
 }

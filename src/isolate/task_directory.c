@@ -41,10 +41,22 @@ static bool is_untidy_name(const char *name)
 	return name[0] != '.' && name[0] != '\0' && name[1] == UNTIDY && name[2] == '\0';
 }
 
+/* Never through a link, whoever put it there. */
+static int open_below(int directory_fd, const char *path)
+{
+	return fd_open_beneath(directory_fd, path, O_RDONLY | O_DIRECTORY);
+}
+
 static void tidy(int task_fd)
 {
-	directory_remove_content(task_fd, PLAN_GIT_LAYERS "/0/work");
-	directory_remove_content(task_fd, PLAN_STAGE_LAYERS "/work");
+	static const char *const layers[] = { PLAN_GIT_LAYERS "/0", PLAN_STAGE_LAYERS };
+
+	for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+		int CLEANUP_FD fd = open_below(task_fd, layers[i]);
+
+		if (fd >= 0)
+			directory_remove_content(fd, "work");
+	}
 }
 
 /* The first choice is one that is tidy. Another start may be quicker: then the name is gone. */
@@ -147,13 +159,13 @@ static bool reset_attributes(int fd)
 }
 
 /* False where something of the task's stays. */
-static bool clear_upper(int layers_fd, const char *name)
+static bool clear_upper(int layers_fd)
 {
 	struct directory CLEANUP_DIRECTORY directory;
 	int CLEANUP_FD upper = -1;
 
-	directory_remove_content(layers_fd, name);
-	upper = openat(layers_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	directory_remove_content(layers_fd, "upper");
+	upper = open_below(layers_fd, "upper");
 	directory_begin(&directory, fcntl(upper, F_DUPFD_CLOEXEC, 0));
 	return upper >= 0 && !directory_next(&directory) && directory.code == 0 &&
 	       reset_attributes(upper);
@@ -170,9 +182,10 @@ static bool is_for_later(const char *name)
 static bool clear_git(int git_fd)
 {
 	struct directory CLEANUP_DIRECTORY directory;
+	int CLEANUP_FD layers = open_below(git_fd, "0");
 	const char *name;
 
-	if (!clear_upper(git_fd, "0/upper"))
+	if (layers < 0 || !clear_upper(layers))
 		return false;
 	(void)directory_open(&directory, git_fd, ".", 0);
 	while ((name = directory_next(&directory)))
@@ -184,12 +197,7 @@ static bool clear_git(int git_fd)
 /* A copy has files of its own beside the layers, and all of them are the task's. */
 static bool clear_stage(const struct plan *plan, int stage_fd)
 {
-	return !plan_find(plan, PLAN_DUPLICATE) && clear_upper(stage_fd, "upper");
-}
-
-static int open_below(int task_fd, const char *name)
-{
-	return openat(task_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return !plan_find(plan, PLAN_DUPLICATE) && clear_upper(stage_fd);
 }
 
 /* The kernel's directories have mode 000, at which `rm -rf` of the state would stop. */
@@ -199,7 +207,7 @@ static void let_remove(int task_fd, const char *layers_work)
 	int CLEANUP_FD fd = open_below(task_fd, layers_work);
 
 	for (size_t i = 0; fd >= 0 && i < sizeof(made) / sizeof(made[0]); i++)
-		if (fchmodat(fd, made[i], 0700, 0) < 0)
+		if (!directory_let_enter(fd, made[i]))
 			return;
 }
 
@@ -252,7 +260,9 @@ bool box_tidy(struct box *box)
 	const char *name;
 	bool is_done = false;
 
-	directory_begin(&directory, op ? open_below(AT_FDCWD, op->source) : -1);
+	directory_begin(&directory, -1);
+	if (op)
+		(void)directory_open(&directory, AT_FDCWD, op->source, O_NOFOLLOW);
 	while ((name = directory_next(&directory))) {
 		if (directory.type != DT_DIR || !is_untidy_name(name))
 			continue;

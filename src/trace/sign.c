@@ -111,19 +111,6 @@ static int receive(struct role *role, uint32_t type, size_t length, struct messa
 }
 
 /* Replaces a file of ours as a whole, or leaves it as it is. */
-static int replace(int directory_fd, const char *name, const char *new_name, const char *text)
-{
-	int CLEANUP_FD fd = openat(directory_fd, new_name,
-				   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int result = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
-
-	if (result == 0 && renameat(directory_fd, new_name, directory_fd, name) < 0)
-		result = -errno;
-	if (result < 0)
-		(void)unlinkat(directory_fd, new_name, 0);
-	return result;
-}
-
 /* The public key beside the private one: of whichever is there now. */
 static int keep_public(int keys_fd, const unsigned char public[static SIGN_PUBLIC_BYTES])
 {
@@ -134,7 +121,7 @@ static int keep_public(int keys_fd, const unsigned char public[static SIGN_PUBLI
 	sign_pem(public, wanted);
 	if (length == (ssize_t)strlen(wanted) && memcmp(found, wanted, (size_t)length) == 0)
 		return 0;
-	return replace(keys_fd, PUBLIC, PUBLIC_NEW, wanted);
+	return fd_replace(keys_fd, PUBLIC, PUBLIC_NEW, wanted, strlen(wanted));
 }
 
 static bool has_key(int keys_fd)
@@ -262,7 +249,7 @@ static int keep_head(const struct trace_store *store, const struct sign_claim *c
 
 	sign_line(claim, line);
 	(void)snprintf(text, sizeof(text), "%s\n", line);
-	return replace(store->fd, TRACE_HEAD, HEAD_NEW, text);
+	return fd_replace(store->fd, TRACE_HEAD, HEAD_NEW, text, strlen(text));
 }
 
 /* With the ledger locked. */

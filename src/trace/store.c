@@ -78,10 +78,9 @@ int trace_store_put(int directory_fd, const char *name, const void *bytes, size_
 	int result;
 
 	(void)snprintf(temporary, sizeof(temporary), "%.*s.%d", NAME_BYTES, name, getpid());
-	fd = openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
+	fd = fd_open_own(directory_fd, temporary, O_WRONLY | O_TRUNC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	result = fd_write_all(fd, bytes, length);
 	if (result == 0 && linkat(directory_fd, temporary, directory_fd, name, 0) < 0 &&
 	    errno != EEXIST)

@@ -318,11 +318,7 @@ int git_snapshot_save(const struct git_snapshot *snapshot, int task_fd, struct e
 	if (buffer.failed)
 		return error_errno(error, ENOMEM, FILE_NAME);
 	/* whole or not at all: an earlier one is still good */
-	fd = openat(task_fd, FILE_NAME ".new",
-		    O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
-	result = fd < 0 ? -errno : fd_write_all(fd, buffer.data, buffer.length);
-	if (result == 0 && renameat(task_fd, FILE_NAME ".new", task_fd, FILE_NAME) < 0)
-		result = -errno;
+	result = fd_replace(task_fd, FILE_NAME, FILE_NAME ".new", buffer.data, buffer.length);
 	return result < 0 ? error_errno(error, result, FILE_NAME) : 0;
 }
 

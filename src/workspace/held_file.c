@@ -28,23 +28,12 @@ int held_file_folder(int parent_fd, const char *name, bool makes)
 int held_file_write(int folder_fd, const char *name, const struct buffer *buffer)
 {
 	char beside[NAME_MAX + 1];
-	int CLEANUP_FD file = -1;
-	int result;
 
 	if (buffer->failed)
 		return -ENOMEM;
 	if (snprintf(beside, sizeof(beside), ".%s", name) >= (int)sizeof(beside))
 		return -ENAMETOOLONG;
-	file = openat(folder_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		      0600);
-	if (file < 0)
-		return -errno;
-	result = fd_write_all(file, buffer->data, buffer->length);
-	if (result == 0 && renameat(folder_fd, beside, folder_fd, name) < 0)
-		result = -errno;
-	if (result < 0)
-		(void)unlinkat(folder_fd, beside, 0);
-	return result;
+	return fd_replace(folder_fd, name, beside, buffer->data, buffer->length);
 }
 
 int held_file_read(int folder_fd, const char *name, size_t limit_bytes, struct arena *arena,

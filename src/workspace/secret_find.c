@@ -418,21 +418,11 @@ static void look_at_known(struct search *search, struct git_text known)
 static int keep_known(const struct search *search, int state_fd, const char *path)
 {
 	char name[sizeof(SECRET_KNOWN) + 32];
-	int CLEANUP_FD fd = -1;
-	int result;
 
 	if (mkdirat(state_fd, SECRET_KNOWN, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	(void)snprintf(name, sizeof(name), SECRET_KNOWN "/.new-%d", (int)getpid());
-	fd = openat(state_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	result = fd_write_all(fd, search->known.data, search->known.length);
-	if (result == 0 && renameat(state_fd, name, state_fd, path) < 0)
-		result = -errno;
-	if (result < 0)
-		(void)unlinkat(state_fd, name, 0);
-	return result;
+	return fd_replace(state_fd, path, name, search->known.data, search->known.length);
 }
 
 static int find(struct search *search, int state_fd)

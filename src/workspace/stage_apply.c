@@ -33,12 +33,10 @@ const char *stage_outcome_name(enum stage_outcome outcome)
 int stage_asked_keep(int stage_fd, const struct stage_asked *asked)
 {
 	struct buffer CLEANUP_BUFFER buffer = { 0 };
-	int CLEANUP_FD fd =
-		openat(stage_fd, ASKED,
-		       O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int CLEANUP_FD fd = fd_open_own(stage_fd, ASKED, O_WRONLY | O_TRUNC);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	codec_put_u32(&buffer, ASKED_VERSION);
 	codec_put_u32(&buffer, asked->overwrites);
 	codec_put_u32(&buffer, asked->merges);

@@ -76,10 +76,7 @@ void stage_own_name(const struct stage_kept *kept, char ret_name[static STAGE_OW
 
 int stage_pending_open(int stage_fd)
 {
-	int fd = openat(stage_fd, PENDING, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-			0600);
-
-	return fd < 0 ? -errno : fd;
+	return fd_open_own(stage_fd, PENDING, O_RDWR | O_TRUNC);
 }
 
 int stage_pending_note(int pending_fd, const struct stage_pending *pending)

@@ -406,10 +406,8 @@ static int keep_picture(const struct stage_copy *order, int copy_fd, struct erro
 static int keep_parts(const struct stage_copy *order, struct error *error)
 {
 	struct buffer CLEANUP_BUFFER buffer = { 0 };
-	int CLEANUP_FD fd =
-		openat(order->stage_fd, PLAN_STAGE_PARTS,
-		       O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int result = fd < 0 ? -errno : 0;
+	int CLEANUP_FD fd = fd_open_own(order->stage_fd, PLAN_STAGE_PARTS, O_WRONLY | O_TRUNC);
+	int result = fd < 0 ? fd : 0;
 
 	codec_put_u32(&buffer, (uint32_t)order->part_count);
 	for (size_t i = 0; i < order->part_count; i++) {

@@ -67,14 +67,6 @@ static int run_git(struct merging *merging, char *const *argv, const int *sides,
 	return result;
 }
 
-static int make(const struct merging *merging, const char *name)
-{
-	int fd = openat(merging->directory_fd, name,
-			O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /*
  * Whether HEAD has a log. Where it has none, git answers a question about an earlier moment with
  * what is there now, and without a word.
@@ -83,7 +75,8 @@ static int look_for_log(struct merging *merging)
 {
 	char *argv[] = { (char *)"git",	   merging->git_directory, (char *)"reflog",
 			 (char *)"exists", (char *)"HEAD",	   NULL };
-	int CLEANUP_FD nothing = make(merging, side_names[SIDE_BASE]);
+	int CLEANUP_FD nothing =
+		fd_open_own(merging->directory_fd, side_names[SIDE_BASE], O_RDWR | O_TRUNC);
 	bool has_said = false;
 	int result = nothing < 0 ? nothing : run_git(merging, argv, NULL, nothing, &has_said);
 
@@ -106,7 +99,8 @@ static int get_base(struct merging *merging, const char *path)
 			 /* what is too large is written piece by piece, and ends at the limit */
 			 (char *)"-c", (char *)"core.bigFileThreshold=1m", (char *)"cat-file",
 			 (char *)"blob", object, NULL };
-	int CLEANUP_FD base = make(merging, side_names[SIDE_BASE]);
+	int CLEANUP_FD base =
+		fd_open_own(merging->directory_fd, side_names[SIDE_BASE], O_RDWR | O_TRUNC);
 	bool has_said = false;
 	int result;
 
@@ -121,7 +115,7 @@ static int get_base(struct merging *merging, const char *path)
 static int copy_side(const struct merging *merging, enum side side, int root_fd, const char *path)
 {
 	int CLEANUP_FD from = stage_open_file(root_fd, path);
-	int CLEANUP_FD to = make(merging, side_names[side]);
+	int CLEANUP_FD to = fd_open_own(merging->directory_fd, side_names[side], O_RDWR | O_TRUNC);
 	struct stat status;
 
 	if (from < 0 || to < 0)
@@ -150,7 +144,7 @@ static int merge_sides(struct merging *merging, unsigned number)
 	char name[16];
 
 	name_merged(number, name);
-	merged = make(merging, name);
+	merged = fd_open_own(merging->directory_fd, name, O_RDWR | O_TRUNC);
 	for (int i = 0; i < SIDES && result == 0; i++) {
 		sides[i] = openat(merging->directory_fd, side_names[i],
 				  O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

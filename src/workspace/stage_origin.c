@@ -85,10 +85,8 @@ int stage_origin_note(int task_fd, int upper_fd, int workspace_fd)
 	if (result == 0 && (head.failed || notes.paths.failed))
 		result = -ENOMEM;
 	if (result == 0) {
-		fd = openat(task_fd, PLAN_STAGE_RENAMED,
-			    O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC,
-			    0600);
-		result = fd < 0 ? -errno : fd_write_all(fd, head.data, head.length);
+		fd = fd_open_own(task_fd, PLAN_STAGE_RENAMED, O_WRONLY | O_TRUNC);
+		result = fd < 0 ? fd : fd_write_all(fd, head.data, head.length);
 	}
 	if (result == 0 && notes.paths.length)
 		result = fd_write_all(fd, notes.paths.data, notes.paths.length);

@@ -50,10 +50,9 @@ int stage_store_begin(int task_fd, const struct stage_about *about, struct error
 	int result;
 
 	/* a spare directory may have an earlier task's; truncating it stamps it, too */
-	fd = openat(task_fd, PLAN_STAGE_ABOUT,
-		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	fd = fd_open_own(task_fd, PLAN_STAGE_ABOUT, O_WRONLY | O_TRUNC);
 	if (fd < 0 || fstat(fd, &status) < 0)
-		return error_errno(error, errno, "keeping what the stage is of");
+		return error_errno(error, fd < 0 ? fd : errno, "keeping what the stage is of");
 	codec_put_u32(&buffer, ABOUT_VERSION);
 	codec_put_string(&buffer, about->workspace);
 	codec_put_u64(&buffer, about->device);

@@ -337,9 +337,9 @@ int stage_undo_log_open(int stage_fd, struct stage_undo_log *ret_log)
 	log.directory_fd = open_directory(stage_fd);
 	if (log.directory_fd < 0)
 		return log.directory_fd;
-	log.log_fd = openat(log.directory_fd, LOG, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	log.log_fd = fd_open_own(log.directory_fd, LOG, O_RDWR);
 	if (log.log_fd < 0)
-		result = -errno;
+		result = log.log_fd;
 	if (result == 0)
 		result = find_end(log.log_fd, &log.next, &length);
 	if (result == 0 && (ftruncate(log.log_fd, (off_t)length) < 0 ||

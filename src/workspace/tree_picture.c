@@ -314,10 +314,9 @@ int tree_picture_save(const struct tree_picture *picture, const char *workspace,
 	int result;
 
 	(void)snprintf(temporary, sizeof(temporary), TREE_TEMPORARY "%d", (int)getpid());
-	fd = openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
+	fd = fd_open_own(directory_fd, temporary, O_WRONLY | O_TRUNC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	result = put_all(picture, workspace, fd);
 	if (result == 0 && renameat(directory_fd, temporary, directory_fd, name) < 0)
 		result = -errno;

@@ -547,6 +547,53 @@ def test_no_more_than_so_many_wait(place):
     place.assert_nothing_left()
 
 
+def replace(path, kind, outside):
+    """What lies at the path goes, and a link, a named pipe or a file comes."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    {"link": lambda: path.symlink_to(outside), "pipe": lambda: os.mkfifo(path),
+     "file": lambda: path.write_text("of nobody\n")}[kind]()
+
+
+@pytest.mark.parametrize("kind, is_tidied", [("link", True), ("pipe", True), ("file", True),
+                                             ("link", False)])
+@pytest.mark.parametrize("mode", [[], ["--ephemeral"]], ids=["direct", "ephemeral"])
+def test_what_was_replaced_is_made_anew(place, kind, is_tidied, mode):
+    """A kept directory whose layers somebody replaced stops no start, and nothing goes through."""
+    plain(place)
+    outside = place.base / "outside"
+    for below in ("0/upper", "0/work", "upper", "work", "work/work"):
+        (outside / below).mkdir(parents=True)
+        (outside / below / "x").write_text("x\n")
+    before = listing(outside)
+    names = left = None
+    while names is None or left:
+        assert place.sh("true", *mode).status == 0
+        spare, = (place.state / "spares").iterdir()
+        if is_tidied:
+            for work in spare.glob("**/work/work"):
+                shutil.rmtree(work)
+            spare = spare.rename(spare.parent / spare.name[0])
+        if names is None:
+            left = names = sorted(str(path) for path in listing(spare))
+            assert len(names) >= 5, names
+        name = left.pop()
+        if os.path.lexists(spare / name):
+            replace(spare / name, kind, outside)
+        # the first one tidies, beside its action, what the second one takes
+        for wait_s in ([] if is_tidied else ["0.05"]) + ["0"]:
+            ran = place.sh(f"sleep {wait_s}; git config a.b c && git log --oneline && echo ran",
+                           *mode)
+            assert ran.status == 0 and "ran" in ran.out, (name, ran)
+        assert listing(outside) == before, name
+        assert not is_tidied or not [path for path in (place.state / "spares").rglob("*")
+                                     if path.is_symlink() or path.is_fifo()], name
+        shutil.rmtree(place.state / "spares")
+    place.assert_nothing_left()
+
+
 def test_what_dead_supervisors_leave_goes(place):
     plain(place)
     child = place.start("--", "bash", "-c", "cd .git; mkdir -p a/b; chmod 0 a/b a; echo ready; "

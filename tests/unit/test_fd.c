@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,64 @@ static void closes(void **state)
 	assert_int_equal(errno, EXDEV);
 	assert_int_equal(taken, -1);
 	assert_int_equal(fcntl(old, F_GETFD), -1);
+}
+
+static void opens_what_is_its_own(void **state)
+{
+	char path[] = "/tmp/bawn-fd.XXXXXX";
+	int CLEANUP_FD directory = -1, fd = -1;
+	struct stat status;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = fd_open_own(directory, "file", O_WRONLY);
+	assert_int_equal(fd_write_all(fd, "abc", 3), 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0600);
+	fd_close(&fd);
+	/* as it is, then emptied */
+	fd = fd_open_own(directory, "file", O_WRONLY);
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_int_equal(status.st_size, 3);
+	fd_close(&fd);
+	fd = fd_open_own(directory, "file", O_RDWR | O_TRUNC);
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_int_equal(status.st_size, 0);
+	assert_int_equal(fd_write_all(fd, "abc", 3), 0);
+	fd_close(&fd);
+
+	/* neither followed nor waited for */
+	assert_int_equal(symlinkat("file", directory, "link"), 0);
+	fd = fd_open_own(directory, "link", O_WRONLY | O_TRUNC);
+	assert_true(fd >= 0);
+	assert_int_equal(fstatat(directory, "file", &status, 0), 0);
+	assert_int_equal(status.st_size, 3);
+	fd_close(&fd);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(unlinkat(directory, "link", 0), 0);
+		assert_int_equal(mkfifoat(directory, "link", 0600), 0);
+		fd = fd_open_own(directory, "link", i ? O_WRONLY : O_RDWR);
+		assert_true(fd >= 0);
+		assert_int_equal(fstat(fd, &status), 0);
+		assert_true(S_ISREG(status.st_mode));
+		fd_close(&fd);
+	}
+	assert_int_equal(mkdirat(directory, "directory", 0700), 0);
+	assert_int_equal(fd_open_own(directory, "directory", O_WRONLY), -EISDIR);
+	assert_int_equal(fd_open_own(directory, "none/file", O_WRONLY), -ENOENT);
+
+	/* whole or not at all */
+	assert_int_equal(fd_replace(directory, "link", "beside", "xy", 2), 0);
+	assert_int_equal(fstatat(directory, "link", &status, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(status.st_size, 2);
+	assert_int_equal(fd_replace(directory, "directory", "beside", "xy", 2), -EISDIR);
+	assert_int_equal(faccessat(directory, "beside", F_OK, 0), -1);
+
+	assert_int_equal(unlinkat(directory, "directory", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(directory, "link", 0), 0);
+	assert_int_equal(unlinkat(directory, "file", 0), 0);
+	assert_int_equal(rmdir(path), 0);
 }
 
 static void writes_and_reads(void **state)
@@ -129,9 +188,9 @@ static void reserves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(closes),   cmocka_unit_test(writes_and_reads),
-		cmocka_unit_test(failures), cmocka_unit_test(long_write),
-		cmocka_unit_test(reserves),
+		cmocka_unit_test(closes),	    cmocka_unit_test(opens_what_is_its_own),
+		cmocka_unit_test(writes_and_reads), cmocka_unit_test(failures),
+		cmocka_unit_test(long_write),	    cmocka_unit_test(reserves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
