@@ -294,7 +294,6 @@ static void put_state(struct buffer *buffer, const struct git_state *state)
 
 int git_snapshot_save(const struct git_snapshot *snapshot, int task_fd, struct error *error)
 {
-	int CLEANUP_FD fd = -1;
 	struct buffer CLEANUP_BUFFER buffer = { 0 };
 	int result;
 

@@ -4,6 +4,7 @@
 #include "base/content.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/walk.h"
 #include "ipc/codec.h"
 #include "plan/plan.h"
@@ -333,6 +334,48 @@ static int copy_tree(struct copying *copying)
 	return result;
 }
 
+/* ---- before it ---- */
+
+/* What the copy does not look into. */
+static bool is_shut(const struct copying *copying, const struct walk *walk, struct arena *arena)
+{
+	const struct stage_copy *order = copying->order;
+
+	for (size_t i = 0; i < order->hidden_count; i++)
+		if (strcmp(path_name(order->hidden[i].path), walk->name) == 0) {
+			const char *path;
+
+			arena_reset(arena);
+			path = walk_path(walk, walk->name, PATH_MAX, arena);
+			return path && find_hidden(copying, path);
+		}
+	return is_mount(walk->fd, walk->name);
+}
+
+/* One that has too many names is refused at once, not when so many of them have been copied. */
+static int count_names(struct copying *copying)
+{
+	struct arena CLEANUP_ARENA arena = { 0 };
+	struct walk CLEANUP_WALK walk;
+	enum walk_event event;
+	int result = 0;
+
+	walk_begin(&walk,
+		   openat(copying->order->workspace_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		   0);
+	walk.leaves_modes = true;
+	while (result == 0 && (event = walk_next(&walk)) != WALK_END) {
+		if (event != WALK_NAME)
+			continue;
+		result = keep_within(copying);
+		if (result == 0 && walk.type == DT_DIR && !is_shut(copying, &walk, &arena))
+			walk_descend(&walk, 0);
+	}
+	/* what stopped it otherwise stops the copy, which has the words for it */
+	copying->copied->names = 0;
+	return result;
+}
+
 /* ---- what it looks like before anything of the task has run ---- */
 
 /* A change within the tick of the clock of files in which it was made would be none. */
@@ -484,7 +527,9 @@ int stage_copy_make(const struct stage_copy *order, struct arena *arena,
 	}
 	if (order->hidden_count)
 		qsort(order->hidden, order->hidden_count, sizeof(*order->hidden), by_path);
-	result = open_both(&copying, copy_fd, error);
+	result = count_names(&copying);
+	if (result == 0)
+		result = open_both(&copying, copy_fd, error);
 	if (result == 0) {
 		result = copy_tree(&copying);
 		walk_end(&copying.walk);

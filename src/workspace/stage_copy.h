@@ -74,7 +74,7 @@ struct stage_copied {
 	size_t left_count;
 };
 
-/* stage/copy is there, and empty. */
+/* stage/copy is there, and empty; it stays so where the workspace has too many names. */
 int stage_copy_make(const struct stage_copy *copy, struct arena *arena,
 		    struct stage_copied *ret_copied, struct error *error)
 	__attribute__((warn_unused_result));
