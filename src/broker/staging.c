@@ -190,7 +190,8 @@ int staging_copy(const struct effective *effective, const struct plan_op *op, st
 
 const struct result_copied *staging_tell(const struct result_copied *copied, struct arena *arena)
 {
-	struct result_copied *told = arena_allocate(arena, sizeof(*told));
+	/* the workspace's is there once it has been copied, with or without a name in it */
+	struct result_copied *told = copied->left ? arena_allocate(arena, sizeof(*told)) : NULL;
 	const char **left = arena_array(arena, copied->left_count + 1, sizeof(*left));
 
 	if (!told || !left)

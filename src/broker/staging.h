@@ -33,7 +33,7 @@ int staging_copy(const struct effective *effective, const struct plan_op *op, st
 		 struct result_copied *copied, struct error *error)
 	__attribute__((warn_unused_result));
 
-/* Deeply, in the arena; NULL without memory. */
+/* Deeply, in the arena; NULL without memory, and where the workspace was not copied after all. */
 const struct result_copied *staging_tell(const struct result_copied *copied, struct arena *arena);
 
 /* The box is made and nothing of the task has run in it. copied: started_ns 0 where it was not. */

@@ -4,7 +4,6 @@
 #include "base/content.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/walk.h"
 #include "ipc/codec.h"
 #include "plan/plan.h"
@@ -339,17 +338,13 @@ static int copy_tree(struct copying *copying)
 /* What the copy does not look into. */
 static bool is_shut(const struct copying *copying, const struct walk *walk, struct arena *arena)
 {
-	const struct stage_copy *order = copying->order;
+	const char *path = NULL;
 
-	for (size_t i = 0; i < order->hidden_count; i++)
-		if (strcmp(path_name(order->hidden[i].path), walk->name) == 0) {
-			const char *path;
-
-			arena_reset(arena);
-			path = walk_path(walk, walk->name, PATH_MAX, arena);
-			return path && find_hidden(copying, path);
-		}
-	return is_mount(walk->fd, walk->name);
+	if (copying->order->hidden_count) {
+		arena_reset(arena);
+		path = walk_path(walk, walk->name, PATH_MAX, arena);
+	}
+	return (path && find_hidden(copying, path)) || is_mount(walk->fd, walk->name);
 }
 
 /* One that has too many names is refused at once, not when so many of them have been copied. */

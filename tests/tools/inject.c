@@ -7,7 +7,8 @@
  *                                                     ERRNO 0 kills the process there instead
  *   inject slow CALL FILE -- COMMAND...               each such call waits first; "hit" as above
  *   inject refuse TYPE FILE -- COMMAND...             the kernel has no such file system (ENODEV);
- *                                                     "hit" as above
+ *                                                     "hit" as above; nothing but fsopen stops, to
+ *                                                     the command's end, after which it is ENOSYS
  *   inject of PID list|fail|slow...                   those of another program that runs already,
  *                                                     while the command does, which is not traced
  *
@@ -18,6 +19,8 @@
  * the command's own, or 128 + signal.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -26,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -98,10 +102,13 @@ static bool is_text(pid_t pid, uint64_t address, const char *text)
 	       memcmp(there, text, length) == 0;
 }
 
-static void refuse(struct tracee *tracee, const struct call_info *info, const struct wanted *wanted,
-		   FILE *out)
+/* Before the call is entered: the way that it goes on shows when it is left, too. */
+static void refuse(struct tracee *tracee, const struct wanted *wanted, FILE *out)
 {
-	if (info->number != SYS_fsopen || !is_text(tracee->pid, info->arguments[0], wanted->refuse))
+	struct call_info info = { 0 };
+
+	if (syscall(SYS_ptrace, GET_SYSCALL_INFO, tracee->pid, sizeof(info), &info) <= 0 ||
+	    !is_text(tracee->pid, info.arguments[0], wanted->refuse))
 		return;
 	(void)fprintf(out, "hit\n");
 	tracee->failing = true;
@@ -154,11 +161,9 @@ static void call_stop(int number, const struct wanted *wanted, FILE *out)
 
 	if (syscall(SYS_ptrace, GET_SYSCALL_INFO, tracees[number].pid, sizeof(info), &info) <= 0)
 		return;
-	if (info.op == INFO_ENTRY && wanted->refuse)
-		refuse(&tracees[number], &info, wanted, out);
-	else if (info.op == INFO_ENTRY)
+	if (info.op == INFO_ENTRY && !wanted->refuse)
 		enter_call(number, (long)info.number, wanted, out);
-	else
+	else if (info.op != INFO_ENTRY)
 		leave_call(&tracees[number], wanted);
 }
 
@@ -204,6 +209,8 @@ static enum __ptrace_request how_to_go_on(int number, bool released, const struc
 {
 	if (tracees[number].failing)
 		return PTRACE_SYSCALL;
+	if (wanted->refuse)
+		return PTRACE_CONT;
 	if (released)
 		return PTRACE_DETACH;
 	if (wanted->fail && (number != wanted->process ||
@@ -234,6 +241,8 @@ static int trace(pid_t main_pid, const struct wanted *wanted, FILE *out)
 		number = find(pid);
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
 			call_stop(number, wanted, out);
+		else if (status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8))
+			refuse(&tracees[number], wanted, out);
 		else if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8))
 			note_exec(number, &released);
 		else if (status >> 16 == 0)
@@ -253,8 +262,22 @@ static int usage(void)
 	return 99;
 }
 
+static bool stop_at_fsopen(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fsopen, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
 /* Waits for the byte that says that it is traced. */
-static pid_t begin_command(char **argv, const int ready[static 2])
+static pid_t begin_command(char **argv, const int ready[static 2], bool stops_at_fsopen)
 {
 	pid_t pid = fork();
 	char byte;
@@ -262,7 +285,7 @@ static pid_t begin_command(char **argv, const int ready[static 2])
 	if (pid)
 		return pid;
 	(void)close(ready[1]);
-	if (read(ready[0], &byte, 1) != 1)
+	if (read(ready[0], &byte, 1) != 1 || (stops_at_fsopen && !stop_at_fsopen()))
 		_exit(99);
 	(void)execv(argv[0], argv);
 	_exit(99);
@@ -272,7 +295,7 @@ static pid_t begin_command(char **argv, const int ready[static 2])
 static bool seize(pid_t pid)
 {
 	long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-		       PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+		       PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESECCOMP;
 	int status;
 
 	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)options) < 0 ||
@@ -317,7 +340,7 @@ int main(int argc, char **argv)
 		return usage();
 	if (pipe2(ready, O_CLOEXEC) < 0)
 		return 99;
-	pid = begin_command(argv + at + 2, ready);
+	pid = begin_command(argv + at + 2, ready, wanted.refuse);
 	if (pid < 0 || !seize(other ? other : pid))
 		return 99;
 	(void)!write(ready[1], "", 1);
