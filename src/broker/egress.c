@@ -40,6 +40,14 @@
  * holds it up does not hold up the network for longer.
  */
 #define BEGINNING_NS (50ull * 1000 * 1000)
+/*
+ * At the end of an action: how long its result may wait for what the proxy has still to tell of it.
+ * Some hundred microseconds mostly, and some milliseconds where its first connection was its last
+ * deed. What comes later is told of whoever runs then, and with the task.
+ */
+#define SETTLE_NS (500ull * 1000 * 1000)
+/* One more where a question came meanwhile. */
+#define SETTLE_ROUNDS 4
 /* A longer one is no list of name servers. */
 #define RESOLVERS_BYTES 4096
 
@@ -468,6 +476,65 @@ static bool has_ended_well(struct role *role, uint64_t until_ns)
 	while (poll(&end, 1, left_ms) < 0 && errno == EINTR)
 		;
 	return end.revents && role_wait(role) == 0;
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd look = { .fd = fd, .events = POLLIN };
+
+	return poll(&look, 1, 0) == 1 && look.revents & POLLIN;
+}
+
+/* Nobody has looked at the listeners since its first connection. */
+static void begin_late(struct task *task)
+{
+	struct egress *egress = &task->egress;
+
+	for (unsigned i = 0; i < egress->first_count; i++)
+		if (is_readable(egress->first[i].fd)) {
+			on_first(task, NULL, 0);
+			return;
+		}
+}
+
+/* True when the proxy has told all that it had, and has asked nothing. */
+static bool settle_once(struct task *task, uint64_t until_ns)
+{
+	struct egress *egress = &task->egress;
+	const struct egress_mark mark = { ++egress->mark };
+
+	egress->is_marked = egress->has_asked = false;
+	if (message_send(egress->proxy.channel, EGRESS_MARK, &mark, sizeof(mark), NULL, 0) < 0)
+		return true;
+	while (egress->is_on && !egress->is_marked) {
+		struct pollfd look = { .fd = egress->proxy.channel, .events = POLLIN };
+		uint64_t now_ns = clock_monotonic_ns();
+		int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000u) + 1 : 0;
+		int count = left_ms > 0 ? poll(&look, 1, left_ms) : 0;
+
+		if (count == 0 || (count < 0 && errno != EINTR))
+			return true;
+		if (count > 0)
+			(void)listen_to(task, &egress->proxy, "bawn-proxy", egress_hear_proxy);
+	}
+	return !egress->has_asked;
+}
+
+void egress_settle(struct task *task)
+{
+	struct egress *egress = &task->egress;
+	uint64_t until_ns = clock_monotonic_ns() + SETTLE_NS;
+
+	/* whose it is cannot be told while another one begins: on_proxy() */
+	if (!egress->is_on || egress->is_held || egress->is_ending || is_beginning(task))
+		return;
+	if (!egress->is_begun)
+		begin_late(task);
+	if (!egress->is_on || !egress->is_begun)
+		return;
+	for (int i = 0; i < SETTLE_ROUNDS && egress->is_on; i++)
+		if (settle_once(task, until_ns))
+			return;
 }
 
 /*

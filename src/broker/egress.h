@@ -36,6 +36,9 @@ struct egress {
 	bool is_held;	   /* frozen with the task */
 	bool is_ending;	   /* the roles tell their last, and nothing is looked for any more */
 	bool has_ended[2]; /* proxy, dialer: then */
+	uint32_t mark;	   /* the last one that the proxy was sent */
+	bool is_marked;	   /* and has answered */
+	bool has_asked;	   /* a question came meanwhile, whose answer has consequences to be told */
 	bool has_searched; /* for a program (connector.h): that is enough for one turn */
 	struct role proxy, dialer;
 	int proxy_program, dialer_program; /* O_PATH, from before anything of the task ran */
@@ -66,6 +69,13 @@ int egress_begin(struct task *task, struct error *error) __attribute__((warn_unu
 
 /* The roles stand with what they serve, and go on with it; none is started meanwhile. */
 void egress_hold(struct task *task, bool held);
+
+/*
+ * At the end of an action of a live task, which is still among the task's: what the proxy has not
+ * yet seen of its last connections is heard, for a limited time. Of a task of one action
+ * egress_end() hears all.
+ */
+void egress_settle(struct task *task);
 
 /* Before the result of an action: what is still to be told of connections. */
 void egress_tell(struct task *task);

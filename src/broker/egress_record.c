@@ -500,6 +500,7 @@ static int hear_question(struct task *task, const struct message *message, const
 	*ret_why = "it asked in no form that there is";
 	if (message->length != sizeof(question))
 		return -EBADMSG;
+	task->egress.has_asked = true;
 	memcpy(&question, message->bytes, sizeof(question));
 	if (question.kind >= EGRESS_QUESTION_KIND_COUNT || !is_rule(task, question.rule) ||
 	    !is_protocol(question.protocol) || !is_address(&question.peer) ||
@@ -536,6 +537,21 @@ static int hear_ready(bool *is_ready, const struct message *message, const char 
 	return 0;
 }
 
+/* One that comes too late is of an earlier end of an action. */
+static int hear_marked(struct egress *egress, const struct message *message, const char **ret_why)
+{
+	struct egress_mark mark;
+
+	*ret_why = "it answered what it was not asked";
+	if (message->length != sizeof(mark))
+		return -EBADMSG;
+	memcpy(&mark, message->bytes, sizeof(mark));
+	if (!mark.number || mark.number > egress->mark)
+		return -EBADMSG;
+	egress->is_marked |= mark.number == egress->mark;
+	return 0;
+}
+
 int egress_hear_proxy(struct task *task, const struct message *message, const char **ret_why)
 {
 	struct egress *egress = &task->egress;
@@ -549,6 +565,8 @@ int egress_hear_proxy(struct task *task, const struct message *message, const ch
 		return hear_flows(task, message, ret_why);
 	if (message->type == EGRESS_QUESTION)
 		return hear_question(task, message, ret_why);
+	if (message->type == EGRESS_MARKED)
+		return hear_marked(egress, message, ret_why);
 	*ret_why = "it sent a message that is not its own";
 	return -EBADMSG;
 }

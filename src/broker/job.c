@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "broker/egress.h"
 #include "broker/evidence.h"
 #include "broker/infer.h"
 #include "broker/staging.h"
@@ -593,8 +594,11 @@ void job_tick(struct job *job, uint64_t now_ns)
 		/* what is left in the pipes has a reader that does not read */
 		if (is_due)
 			streams_cut(&job->streams);
-		if (streams_done(&job->streams))
-			job->state = JOB_OVER;
+		if (!streams_done(&job->streams))
+			return;
+		if (job->task->options.live)
+			egress_settle(job->task);
+		job->state = JOB_OVER;
 		return;
 	}
 	if (is_due)

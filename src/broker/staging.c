@@ -151,8 +151,9 @@ static int copy_tree(struct stage_copy *copy, struct arena *arena, struct result
 	struct stage_copied done;
 	int result = refuse_mounts(copy, error);
 
-	if (result == 0)
-		result = stage_copy_make(copy, arena, &done, error);
+	if (result < 0)
+		return result;
+	result = stage_copy_make(copy, arena, &done, error);
 	if (result < 0)
 		return result;
 	copied->names += done.names;

@@ -21,9 +21,13 @@
  * proxy -> super    EGRESS_FLOW      a connection or request was decided or has ended; up to
  *                                    EGRESS_LIMIT_FLOWS of them, in their order
  *                   EGRESS_QUESTION  a rule asks a person, or wants to know who connects
+ *                   EGRESS_MARKED    all that was there when a mark came has been seen and told,
+ *                                    but for what waits for an answer or an upstream
  * super -> proxy    end of file      the task has ended: what is still to be told comes, and then
  *                                    the proxy's end; nothing is asked any more
  *                   EGRESS_REPLY     the answer
+ *                   EGRESS_MARK      an action has ended: what it left at the listeners is to be
+ *                                    told before its result; the last one alone is answered
  *                   EGRESS_LISTENER  a descriptor, and nothing else: one more listener, of another
  *                                    port; only where the kernel has no rules that capture all
  * dialer -> super   EGRESS_TRIED     names and addresses that it really tried: its own word, so
@@ -63,6 +67,8 @@ enum egress_message {
 	EGRESS_QUESTION,
 	EGRESS_REPLY,
 	EGRESS_LISTENER,
+	EGRESS_MARK,
+	EGRESS_MARKED,
 };
 
 /* In front of the rules in the sealed memfd. */
@@ -222,6 +228,11 @@ enum egress_who {
 	EGRESS_WHO_KNOWN,
 	EGRESS_WHO_TOO_MANY, /* the task has more open files than are looked through */
 	EGRESS_WHO_COUNT,
+};
+
+/* Of EGRESS_MARK, and of its EGRESS_MARKED. */
+struct egress_mark {
+	uint32_t number; /* from 1 on, each one more than the last */
 };
 
 struct egress_reply {

@@ -162,19 +162,25 @@ static void look_at_clock(struct proxy *proxy)
 	proxy->wall_part_ns = moment.wall_part_ns;
 }
 
+static int timeout_ms(const struct proxy *proxy)
+{
+	if (proxy->is_ending)
+		return ending_ms(proxy);
+	return proxy->mark && !proxy->is_held ? 0 : deadline_timeout_ms(proxy);
+}
+
 static int loop(struct proxy *proxy)
 {
 	struct epoll_event events[TURN_EVENTS];
 
 	for (;;) {
-		int count = epoll_wait(proxy->epoll_fd, events, TURN_EVENTS,
-				       proxy->is_ending ? ending_ms(proxy) :
-							  deadline_timeout_ms(proxy));
+		int count = epoll_wait(proxy->epoll_fd, events, TURN_EVENTS, timeout_ms(proxy));
 
 		if (count < 0 && errno != EINTR)
 			return -errno;
 		look_at_clock(proxy);
 		dates_look(proxy);
+		proxy->has_accepted = false;
 		for (int i = 0; i < count; i++) {
 			int result = take(proxy, &events[i]);
 
@@ -196,6 +202,7 @@ static int loop(struct proxy *proxy)
 		if (proxy->is_ending && ending_is_over(proxy, count))
 			return ending_say_last(proxy);
 		report_repeated(proxy);
+		report_mark(proxy, count);
 		if (!proxy->is_held)
 			(void)report_untold(proxy);
 		rest(proxy);

@@ -50,7 +50,7 @@ static void refuse_accepted(struct proxy *proxy, int fd)
 }
 
 /* At the limit of descriptors nothing could be accepted, and what waits would wake us for ever. */
-static void refuse_one(struct proxy *proxy, int listen_fd)
+static bool refuse_one(struct proxy *proxy, int listen_fd)
 {
 	int fd;
 
@@ -59,6 +59,7 @@ static void refuse_one(struct proxy *proxy, int listen_fd)
 	if (fd >= 0)
 		refuse_accepted(proxy, fd);
 	proxy->spare_fd = dup(proxy->epoll_fd);
+	return fd >= 0;
 }
 
 static void take_in(struct proxy *proxy, int fd, const struct sockaddr_storage *peer)
@@ -92,10 +93,12 @@ void listener_accept(struct proxy *proxy, int listen_fd)
 		int fd = accept4(listen_fd, (struct sockaddr *)&peer, &length,
 				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd >= 0)
+		if (fd >= 0) {
+			proxy->has_accepted = true;
 			take_in(proxy, fd, &peer);
-		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-			refuse_one(proxy, listen_fd);
+		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+			   errno == ENOBUFS)
+			proxy->has_accepted |= refuse_one(proxy, listen_fd);
 		else if (errno == EAGAIN)
 			return;
 		/* others are of the one connection that was lost meanwhile: accept(2) */

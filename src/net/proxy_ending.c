@@ -57,9 +57,14 @@ static bool is_any_sending(const struct proxy *proxy)
 	return false;
 }
 
-/* After a turn with so many events. */
+/*
+ * After a turn with so many events. Nobody connects any more, so that what waits at the listeners
+ * comes to an end, however late we are there: all of it is on record.
+ */
 bool ending_is_over(struct proxy *proxy, int events)
 {
+	if (proxy->has_accepted)
+		return false;
 	if (proxy->now_ns - proxy->ending_ns >= ENDING_NS)
 		return true;
 	if (events > 0 || proxy->ready) {

@@ -213,11 +213,14 @@ struct proxy {
 	int listeners[PROXY_LIMIT_LISTENERS];
 	uint32_t listener_count;
 	int epoll_fd, spare_fd;
-	bool is_peer_full; /* the dialer does not take dials: they are queued */
-	bool is_held;	   /* the supervisor does not take records: nothing new begins */
-	bool is_starved;   /* somebody waits for memory */
-	bool is_over_full; /* more records wait than there can be: a fault of ours */
-	bool is_ending;	   /* the task is over: what it sent is given on, and all is told */
+	bool is_peer_full;   /* the dialer does not take dials: they are queued */
+	bool is_held;	     /* the supervisor does not take records: nothing new begins */
+	bool is_starved;     /* somebody waits for memory */
+	bool is_over_full;   /* more records wait than there can be: a fault of ours */
+	uint32_t mark;	     /* to be answered; 0: none */
+	unsigned mark_turns; /* since it came */
+	bool has_accepted;   /* in this turn */
+	bool is_ending;	     /* the task is over: what it sent is given on, and all is told */
 	uint64_t ending_ns, quiet_ns; /* since when; and since when nothing happens any more */
 	struct http_state *http;      /* one for each connection, by its index */
 };
@@ -433,6 +436,9 @@ bool report_is_due(const struct proxy *proxy);
 void report_repeated(struct proxy *proxy);
 /* What waits for the supervisor; false: it does not take all of it now. */
 bool report_untold(struct proxy *proxy);
+
+/* After a turn with so many events: whether the supervisor's mark can be answered by now. */
+void report_mark(struct proxy *proxy, int events);
 /* All that is open ends, and nothing is held back any more; the channel has to block. */
 void report_last(struct proxy *proxy);
 /* Sends a question; false: it could not be. */

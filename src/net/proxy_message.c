@@ -90,6 +90,18 @@ static int take_listener(struct proxy *proxy, struct message *message)
 	return listener_add(proxy, message->fds[0]);
 }
 
+static int take_mark(struct proxy *proxy, const struct message *message)
+{
+	struct egress_mark mark;
+
+	if (message->length != sizeof(mark) || message->fd_count > 0)
+		return -EBADMSG;
+	memcpy(&mark, message->bytes, sizeof(mark));
+	proxy->mark = mark.number;
+	proxy->mark_turns = 0;
+	return mark.number ? 0 : -EBADMSG;
+}
+
 /* 0 when all was taken, -EPIPE when the peer has gone, else what it did wrong. */
 int proxy_take_messages(struct proxy *proxy, int fd)
 {
@@ -114,6 +126,8 @@ int proxy_take_messages(struct proxy *proxy, int fd)
 			result = take_reply(proxy, &message);
 		else if (fd == ROLE_CHANNEL && message.type == EGRESS_LISTENER)
 			result = take_listener(proxy, &message);
+		else if (fd == ROLE_CHANNEL && message.type == EGRESS_MARK)
+			result = take_mark(proxy, &message);
 		else
 			result = -EBADMSG;
 		message_close_fds(&message);

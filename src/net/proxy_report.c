@@ -238,6 +238,23 @@ void report_repeated(struct proxy *proxy)
 	tell_repeated(proxy, SECOND_NS);
 }
 
+/* What others do meanwhile does not put it off for longer. */
+#define MARK_TURNS 64u
+
+/* A turn without events shows that what was there when it came is done. */
+void report_mark(struct proxy *proxy, int events)
+{
+	const struct egress_mark mark = { proxy->mark };
+
+	if (!proxy->mark || proxy->is_held)
+		return;
+	if ((events > 0 || proxy->ready) && proxy->mark_turns++ < MARK_TURNS)
+		return;
+	tell_repeated(proxy, 0);
+	if (report_untold(proxy) && send_record(proxy, EGRESS_MARKED, &mark, sizeof(mark)))
+		proxy->mark = 0;
+}
+
 /* Something was asked for that is not on record yet. */
 static bool is_undecided(const struct connection *connection)
 {

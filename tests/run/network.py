@@ -27,7 +27,7 @@ DOOR = ("198.18.255.253", 3128)
 NAMESERVER = ("198.18.255.252", 53)
 ROOM = 4096 + 8
 
-READY, DIAL, CANCEL, DIALED, TRIED, FLOW, QUESTION, REPLY = range(1, 9)
+READY, DIAL, CANCEL, DIALED, TRIED, FLOW, QUESTION, REPLY, _, MARK, MARKED = range(1, 12)
 DONE, DENIED, SPECIAL, NO_NAME, NO_RESOLVER, REFUSED, UNREACHABLE, TIMEOUT, BUSY = range(9)
 OPENED, CLOSED, STOPPED = range(3)
 WHO, MAY = range(2)
@@ -200,6 +200,7 @@ class Proxy:
                  address="93.184.216.34"):
         self.address = address
         self.flows, self.dials, self.questions, self.cancels = [], [], [], []
+        self.marks = []  # with how much had been told before
         self.dial_with, self.who, self.may, self.answer = dial, who, may, answer
         self.is_ready, self.ears = False, threading.Event()
         self.ears.set()
@@ -268,6 +269,8 @@ class Proxy:
             fields = self.who if question.kind == WHO else self.may
             if fields is not None:
                 self.reply(question, **fields)
+        elif kind == MARKED:
+            self.marks.append((struct.unpack("I", body)[0], len(self.flows)))
         else:
             raise AssertionError(f"message {kind}")
 

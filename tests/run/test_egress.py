@@ -5,9 +5,14 @@ servers saw: by name, port or address no question and no packet; by content not 
 """
 import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -575,6 +580,50 @@ def test_two_actions_of_a_live_task(host, place):
     opened, = [one for one in chain
                if one["type"] == "net.flow" and one["body"]["phase"] == "opened"]
     assert opened["action"] == mine["action"]["id"], chain
+
+
+def proxy_of(place):
+    """The proxy of the task that a supervisor keeps in this state directory."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if comm.read_text("utf-8") != "bawn-proxy\n":
+                continue
+            parent = (comm.parent / "stat").read_text("utf-8").rpartition(")")[2].split()[1]
+            if str(place.state).encode() in Path(f"/proc/{parent}/cmdline").read_bytes():
+                return int(comm.parent.name)
+    return None
+
+
+def test_the_last_deeds_of_an_action_are_in_its_result(host, place):
+    """The proxy sees them after the action has ended; the first one's it is started for."""
+    def verb(*words):
+        return subprocess.run([*host.prefix[:-1], f"--wdns={place.work}", BAWN, "task", words[0],
+                               *place.options, *words[1:]], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+    task = verb("start", "--allow-host", "pub.example:80").stdout.strip()
+    try:
+        for port in range(2000, 2006):
+            proxy = proxy_of(place)
+            if proxy:
+                os.kill(proxy, signal.SIGSTOP)
+                threading.Timer(0.2, os.kill, (proxy, signal.SIGCONT)).start()
+            ran = verb("exec", "--json", task, "--", "bash", "-c",
+                       f"exec 3<>/dev/tcp/1.2.3.4/{port} 4<>/dev/tcp/5.6.7.8/{port}; exit 3")
+            result = json.loads(ran.stdout.splitlines()[-1])
+            assert sorted(one["object"] for one in result["denials"]) == [
+                f"1.2.3.4:{port}", f"5.6.7.8:{port}"], (port, proxy, ran)
+            assert proxy or port == 2000
+        # a proxy that does not answer holds a result up for half a second
+        proxy = proxy_of(place)
+        os.kill(proxy, signal.SIGSTOP)
+        before = time.monotonic()
+        ran = verb("exec", "--json", task, "--", "true")
+        assert ran.returncode == 0 and 0.5 <= time.monotonic() - before < 5, ran
+        os.kill(proxy, signal.SIGCONT)
+        assert verb("exec", "--json", task, "--", "true").returncode == 0
+    finally:
+        verb("end", task)
 
 
 POST = "curl -s -m 9 -X POST http://private.example/admin; "

@@ -64,7 +64,7 @@ exit 9
     (1001, "bawn-proxy"), (1002, "bawn-proxy"), (1003, "bawn-proxy"), (1004, "bawn-proxy"),
     (1006, "bawn-proxy"), (1007, "bawn-proxy"), (1008, "bawn-proxy"), (1009, "bawn-proxy"),
     (1010, "bawn-proxy"), (1011, "bawn-proxy"), (1012, "bawn-dialer"), (1013, "bawn-dialer"),
-    (1017, "bawn-proxy"), (1018, "bawn-proxy"),
+    (1017, "bawn-proxy"), (1018, "bawn-proxy"), (1019, "bawn-proxy"),
 ])
 def test_lie_ends_the_network(place, lying, port, role):
     ran = run(place, lying, SCRIPT.format(port=port))

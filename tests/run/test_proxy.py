@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from network import (ALLOW, ASK, BUSY, CLOSED, DENIED, DENY, DOOR, NAMESERVER, NO_NAME, OPENED,
-                     REFUSED, SPECIAL, TIMEOUT, WHO, MAY, Origin, Proxy, dial_name, in_network,
+from network import (ALLOW, ASK, BUSY, CLOSED, DENIED, DENY, DOOR, MARK, MAY, NAMESERVER, NO_NAME,
+                     OPENED, REFUSED, SPECIAL, TIMEOUT, WHO, Origin, Proxy, dial_name, in_network,
                      look_up, read_all, read_answer, until)
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -1434,6 +1434,78 @@ def test_refusals_of_the_last_moment_are_told():
         assert told["9.9.9.9"] == 100, proxy.flows
         assert told[""] >= refused > 0, proxy.flows
         assert told[""] + told["good.example"] == 400, proxy.flows
+
+
+@contextlib.contextmanager
+def stopped(proxy):
+    """It sees nothing of what happens meanwhile until it is over."""
+    os.kill(proxy.process.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, proxy.process.pid, os.WSTOPPED | os.WNOWAIT)
+    try:
+        yield
+    finally:
+        os.kill(proxy.process.pid, signal.SIGCONT)
+
+
+@in_network
+def test_what_was_there_is_told_before_the_mark():
+    """An action's last deeds, which its result is to have; and nothing is told twice."""
+    with Proxy("allow,good.example,port=80", dial=Origin(web)) as proxy:
+        with dial_name("good.example", 80) as kept:
+            for number in (1, 2, 3):
+                before = len(proxy.flows)
+                with stopped(proxy):
+                    for port in range(1, 401):
+                        socket.create_connection(("9.9.9.9", port % 8 + 1), timeout=10).close()
+                    kept.sendall(REQUEST)
+                    proxy.send(proxy.channel, MARK, struct.pack("I", number))
+                marked, count = until(lambda: proxy.marks[number - 1:])[0]
+                told = [f for f in proxy.flows[before:count] if f.host == b"9.9.9.9"]
+                assert marked == number and sum(f.repeated or 1 for f in told) == 400, proxy.flows
+                assert kept.recv(4096) == OK
+        # of several the last one is answered
+        with stopped(proxy):
+            for number in (4, 5, 6):
+                proxy.send(proxy.channel, MARK, struct.pack("I", number))
+        until(lambda: proxy.marks[3:])
+        time.sleep(0.1)
+        assert [number for number, _ in proxy.marks[3:]] == [6]
+        assert proxy.finish() == 0
+
+
+def pour(end, over):
+    while not over.is_set():
+        end.sendall(bytes(65536))
+    end.close()
+
+
+@in_network
+def test_marks_are_answered_beside_a_busy_neighbour():
+    """Whoever goes on sending does not put them off."""
+    with Proxy("allow,good.example,port=9000,protocol=tcp", dial=Origin(silent)) as proxy:
+        over = threading.Event()
+        senders = [threading.Thread(target=pour, args=(dial_name("good.example", 9000), over))
+                   for _ in range(4)]
+        for sender in senders:
+            sender.start()
+        took = []
+        for number in range(1, 21):
+            before = time.monotonic()
+            proxy.send(proxy.channel, MARK, struct.pack("I", number))
+            until(lambda: len(proxy.marks) == number)
+            took.append(time.monotonic() - before)
+        over.set()
+        for sender in senders:
+            sender.join()
+        assert sorted(took)[10] < 0.2, took
+
+
+@pytest.mark.parametrize("body", [b"", bytes(4), bytes(8), b"\1\0\0"])
+@in_network
+def test_a_mark_that_is_none(body):
+    with Proxy("allow,good.example") as proxy:
+        proxy.send(proxy.channel, MARK, body)
+        assert proxy.process.wait(timeout=10) != 0
 
 
 @in_network

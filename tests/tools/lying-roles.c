@@ -13,6 +13,7 @@
  *   1015  a flood of refusals, behind it connections and dials that were allowed
  *   1016  does not end with its task
  *   1017  a message of no flow               1018  two in one, of which the second is out of range
+ *   1019  an answer to a mark that was not set
  *   else  a denial, and the connection is reset
  */
 #include "ipc/message.h"
@@ -24,6 +25,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -99,15 +101,28 @@ static void flood_of_both(uint16_t port)
 	(void)message_send(EGRESS_FD_PEER, EGRESS_DIAL, &port, sizeof(port), NULL, 0);
 }
 
+/* Marks are answered by the way. False when there is nothing more to hear. */
+static bool hear(struct message *message)
+{
+	if (message_receive(ROLE_CHANNEL, message) < 0)
+		return false;
+	if (message->type == EGRESS_MARK)
+		(void)tell(EGRESS_MARKED, message->bytes, message->length);
+	return true;
+}
+
 static void ask_who(int fd, struct egress_question_message *question)
 {
 	struct message message;
 	struct egress_reply reply;
 	char text[128];
 
-	if (tell(EGRESS_QUESTION, question, sizeof(*question)) < 0 ||
-	    message_receive(ROLE_CHANNEL, &message) < 0 || message.type != EGRESS_REPLY)
+	if (tell(EGRESS_QUESTION, question, sizeof(*question)) < 0)
 		return;
+	do
+		if (!hear(&message))
+			return;
+	while (message.type != EGRESS_REPLY);
 	memcpy(&reply, message.bytes, sizeof(reply));
 	(void)snprintf(text, sizeof(text), "%u %u %llu %llu\n", reply.yes, reply.action,
 		       (unsigned long long)reply.tool_device, (unsigned long long)reply.tool_inode);
@@ -118,6 +133,7 @@ static void lie(uint16_t port, int fd, struct egress_question_message *question)
 {
 	struct egress_flow flow = flow_to(port);
 	struct egress_flow both[] = { flow, flow };
+	const struct egress_mark mark = { 1 };
 
 	switch (port) {
 	case 1001:
@@ -177,6 +193,9 @@ static void lie(uint16_t port, int fd, struct egress_question_message *question)
 		both[1].phase = EGRESS_PHASE_COUNT;
 		(void)tell(EGRESS_FLOW, both, sizeof(both));
 		break;
+	case 1019:
+		(void)tell(EGRESS_MARKED, &mark, sizeof(mark));
+		break;
 	default:
 		(void)tell(EGRESS_FLOW, &flow, sizeof(flow));
 		break;
@@ -188,14 +207,17 @@ static void be_proxy(void)
 	for (;;) {
 		struct egress_question_message question = { .id = 7, .rule = EGRESS_NO_RULE };
 		struct pollfd wait[] = { { .fd = EGRESS_FD_TCP, .events = POLLIN },
-					 { .fd = ROLE_CHANNEL, .events = POLLRDHUP } };
+					 { .fd = ROLE_CHANNEL, .events = POLLIN | POLLRDHUP } };
+		struct message message;
 		struct sockaddr_in6 there = { 0 }, here = { 0 };
 		socklen_t length = sizeof(there);
 		const struct linger reset = { .l_onoff = 1 };
 		int fd;
 
-		if (poll(wait, 2, -1) < 0 || wait[1].revents)
+		if (poll(wait, 2, -1) < 0 || (wait[1].revents && !hear(&message)))
 			_exit(0);
+		if (!wait[0].revents)
+			continue;
 		fd = accept4(EGRESS_FD_TCP, (struct sockaddr *)&there, &length, SOCK_CLOEXEC);
 		length = sizeof(here);
 		if (fd < 0 || getsockname(fd, (struct sockaddr *)&here, &length) < 0)
