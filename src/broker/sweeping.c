@@ -22,9 +22,7 @@
 /* An option named settings or a repository as such: they are the task's to write. */
 static bool is_lifted(const struct view_path *row, const char *workspace)
 {
-	bool is_exact;
-	const struct sweep_name *name =
-		sweep_name_find(SWEEP_IN_TREE, path_name(row->target), &is_exact);
+	const struct sweep_name *name = sweep_name_of_path(row->target);
 
 	return strcmp(row->target, workspace) != 0 && name && name->class <= SWEEP_SETTINGS;
 }

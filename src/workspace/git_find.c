@@ -620,6 +620,31 @@ static int protect_settings(struct finder *finder, int fd, const char *name)
 	return path ? git_look_protect(&finder->look, path, &status) : no_memory(finder);
 }
 
+/* What counts in the directory of a forge. */
+static int protect_in_forge(struct finder *finder, int fd, const char *name)
+{
+	int CLEANUP_FD forge = fd_open_beneath(fd, name, O_PATH | O_DIRECTORY);
+	int result = 0;
+
+	for (size_t i = 0; forge >= 0 && result == 0 && sweep_name_row(i); i++) {
+		const char *path;
+
+		if (!(sweep_name_row(i)->places & SWEEP_IN_FORGE))
+			continue;
+		path = arena_format(finder->look.arena, "%s/%s", name, sweep_name_row(i)->name);
+		result = path ? protect_settings(finder, fd, path) : no_memory(finder);
+	}
+	return result;
+}
+
+static int protect_named(struct finder *finder, int fd, const char *name,
+			 const struct sweep_name *row)
+{
+	if (is_settings(row))
+		return protect_settings(finder, fd, name);
+	return row && row->class == SWEEP_FORGE ? protect_in_forge(finder, fd, name) : 0;
+}
+
 static int take_repository(struct finder *finder, int fd, const char *name)
 {
 	const char *path =
@@ -638,8 +663,9 @@ static int take_name(struct finder *finder, int fd, const char *name, int type)
 	bool is_exact;
 	int result = type != DT_LNK && may_be_one(fd, name) ? take_repository(finder, fd, name) : 0;
 
-	if (result == 0 && is_settings(sweep_name_find(SWEEP_IN_TREE, name, &is_exact)))
-		result = protect_settings(finder, fd, name);
+	if (result == 0)
+		result = protect_named(finder, fd, name,
+				       sweep_name_find(SWEEP_IN_TREE, name, &is_exact));
 	return result;
 }
 
@@ -659,8 +685,9 @@ static int take_below(struct finder *finder, int fd)
 			result = take_name(finder, fd, name, directory.type);
 	/* those whose name says it are found among any number */
 	for (size_t i = 0; name && result == 0 && sweep_name_row(i); i++)
-		if (sweep_name_row(i)->places & SWEEP_IN_TREE && is_settings(sweep_name_row(i)))
-			result = protect_settings(finder, fd, sweep_name_row(i)->name);
+		if (sweep_name_row(i)->places & SWEEP_IN_TREE)
+			result = protect_named(finder, fd, sweep_name_row(i)->name,
+					       sweep_name_row(i));
 	return result;
 }
 

@@ -71,6 +71,8 @@ static bool is_named(const struct judge *judge, const char *path, size_t unit_le
 /* How much of the path is the unit: ".vscode" of ".vscode/tasks.json"; 0: none. */
 static size_t unit_by_name(const char *path, const char **ret_what)
 {
+	enum sweep_place place = SWEEP_IN_TREE;
+
 	for (const char *at = path; *at;) {
 		size_t length = strcspn(at, "/");
 		const struct sweep_name *row = NULL;
@@ -80,13 +82,14 @@ static size_t unit_by_name(const char *path, const char **ret_what)
 		if (length < sizeof(name)) {
 			memcpy(name, at, length);
 			name[length] = '\0';
-			row = sweep_name_find(SWEEP_IN_TREE, name, &is_exact);
+			row = sweep_name_find(place, name, &is_exact);
 		}
 		if (row && (row->class == SWEEP_GIT || row->class == SWEEP_REPOSITORY ||
 			    row->class == SWEEP_SETTINGS)) {
 			*ret_what = row->what;
 			return (size_t)(at - path) + length;
 		}
+		place = sweep_place_below(row);
 		at += length;
 		at += *at == '/';
 	}

@@ -121,7 +121,7 @@ static int hold(struct sweeper *sweeper, const char *name, const struct stat *st
 		.reason = reason,
 		.is_git = row && row->class == SWEEP_GIT,
 		.copy = copy_of(sweeper, name),
-		.was_there = place_of(sweeper) != SWEEP_IN_TREE,
+		.was_there = !sweep_is_tree(place_of(sweeper)),
 		.status = *status,
 	};
 
@@ -212,6 +212,10 @@ static int take_row(struct sweeper *sweeper, const struct sweep_name *row, bool 
 		return 0;
 	case SWEEP_PASSIVE:
 		return 0;
+	case SWEEP_FORGE:
+		if (is_directory)
+			walk_descend(&sweeper->walk, SWEEP_IN_FORGE);
+		return 0;
 	case SWEEP_HEAD:
 	case SWEEP_OBJECTS:
 	case SWEEP_REFS:
@@ -246,6 +250,7 @@ static int take_other(struct sweeper *sweeper)
 		break;
 	case SWEEP_IN_GIT:
 		/* it may be a repository of its own */
+	case SWEEP_IN_FORGE:
 		place = SWEEP_IN_TREE;
 		break;
 	case SWEEP_IN_TREE:
@@ -295,7 +300,7 @@ static bool is_repository(const struct sweeper *sweeper)
 {
 	unsigned parts = sweeper->parts, both = PART(SWEEP_OBJECTS) | PART(SWEEP_REFS);
 
-	return place_of(sweeper) == SWEEP_IN_TREE && (parts & PART(SWEEP_HEAD)) &&
+	return sweep_is_tree(place_of(sweeper)) && (parts & PART(SWEEP_HEAD)) &&
 	       ((parts & PART(SWEEP_COMMONDIR)) || (parts & both) == both) &&
 	       (!sweeper->is_inexact || is_folding(sweeper->walk.fd));
 }

@@ -2,6 +2,7 @@
 
 #include "base/utf8.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -105,6 +106,23 @@ static bool may_be_one(const char *name)
 	return (unsigned char)name[0] >= 0x80 || (name[0] && strchr(FIRST_LETTERS, lower(name[0])));
 }
 
+static const struct sweep_name *find_by_end(const char *name, bool *ret_is_exact)
+{
+	for (const char *end = strchr(name, '.'); end; end = strchr(end + 1, '.'))
+		for (size_t i = 0; rows[i].name[0] == '*'; i++) {
+			const char *text = rows[i].name + 1;
+			size_t length = 0;
+
+			while (text[length] && lower(text[length]) == lower(end[length]))
+				length++;
+			if (text[length] || !is_tail(end + length))
+				continue;
+			*ret_is_exact = strcmp(text, end) == 0;
+			return &rows[i];
+		}
+	return NULL;
+}
+
 const struct sweep_name *sweep_name_row(size_t index)
 {
 	return index < ROWS ? &rows[index] : NULL;
@@ -115,18 +133,40 @@ const struct sweep_name *sweep_name_find(enum sweep_place place, const char *nam
 {
 	char folded[FOLDED_BYTES];
 	const char *text = name;
+	unsigned places = place;
+	const struct sweep_name *by_end = sweep_is_tree(place) ? find_by_end(name, ret_is_exact) :
+								 NULL;
 
-	if (!may_be_one(name))
-		return NULL;
+	if (by_end || !may_be_one(name))
+		return by_end;
+	if (place == SWEEP_IN_FORGE)
+		places |= SWEEP_IN_TREE;
 	if (!is_ascii(name)) {
 		fold(name, folded);
 		text = folded;
 	}
 	for (size_t i = 0; i < ROWS; i++) {
-		if (!(rows[i].places & place) || !is_row(&rows[i], text))
+		if (!(rows[i].places & places) || !is_row(&rows[i], text))
 			continue;
 		*ret_is_exact = strcmp(rows[i].name, name) == 0;
 		return &rows[i];
 	}
 	return NULL;
+}
+
+const struct sweep_name *sweep_name_of_path(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *begin = slash;
+	enum sweep_place place = SWEEP_IN_TREE;
+	char parent[NAME_MAX + 1];
+	bool is_exact;
+
+	while (begin && begin > path && begin[-1] != '/')
+		begin--;
+	if (begin && (size_t)(slash - begin) < sizeof(parent)) {
+		memcpy(parent, begin, (size_t)(slash - begin));
+		parent[slash - begin] = '\0';
+		place = sweep_place_below(sweep_name_find(SWEEP_IN_TREE, parent, &is_exact));
+	}
+	return sweep_name_find(place, slash ? slash + 1 : path, &is_exact);
 }

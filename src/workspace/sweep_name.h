@@ -4,7 +4,8 @@
  * A name is known in every spelling under which some file system finds it: without regard to case,
  * with characters that are ignored (HFS+, and ext4's and f2fs' casefold), with letters that fold to
  * ASCII ones, with dots and spaces behind it or a stream's name (NTFS). Of git's own names this is
- * what git itself refuses to check out (is_hfs_dotgit(), is_ntfs_dotgit()).
+ * what git itself refuses to check out (is_hfs_dotgit(), is_ntfs_dotgit()). A row with '*' at its
+ * front is any name that ends so.
  */
 #pragma once
 
@@ -20,7 +21,10 @@ enum sweep_place {
 	SWEEP_IN_INFO = 16,	  /* its info/ */
 	SWEEP_IN_REPOSITORY = 32, /* another kind of repository that was there before */
 	SWEEP_IN_ALL = 63,
+	SWEEP_IN_FORGE = 64, /* work files in the directory of a forge, where more names count */
 };
+
+#define SWEEP_FORGE_NAME ".github"
 
 enum sweep_class {
 	SWEEP_GIT,
@@ -35,6 +39,7 @@ enum sweep_class {
 	SWEEP_INFO,    /* holds such */
 	SWEEP_INNER,   /* holds more of the same kind */
 	SWEEP_PASSIVE, /* data: nothing in it is run, and no name in it counts */
+	SWEEP_FORGE,   /* work, but for the names that count there */
 };
 
 struct sweep_name {
@@ -50,6 +55,21 @@ struct sweep_name {
  */
 const struct sweep_name *sweep_name_find(enum sweep_place place, const char *name,
 					 bool *ret_is_exact);
+
+/* The row of what a path names, among work files, and with the directory that it is in. */
+const struct sweep_name *sweep_name_of_path(const char *path);
+
+/* Work files, of a forge or not: all that counts in the tree counts there. */
+static inline bool sweep_is_tree(enum sweep_place place)
+{
+	return place == SWEEP_IN_TREE || place == SWEEP_IN_FORGE;
+}
+
+/* Where the names of a directory are that has this row itself, or none, and lies among work. */
+static inline enum sweep_place sweep_place_below(const struct sweep_name *row)
+{
+	return row && row->class == SWEEP_FORGE ? SWEEP_IN_FORGE : SWEEP_IN_TREE;
+}
 
 /* The rows one by one; NULL behind the last. */
 const struct sweep_name *sweep_name_row(size_t index);

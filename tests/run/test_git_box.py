@@ -380,9 +380,9 @@ def test_husky(place):
 
 
 @pytest.mark.parametrize("name", [".vscode", ".idea", ".cursor", ".claude", ".codex", ".gemini",
-                                  ".devcontainer", ".helix", ".kiro"])
+                                  ".devcontainer", ".helix", ".kiro", ".github/hooks"])
 def test_settings_are_read_only(place, name):
-    (place.work / name).mkdir()
+    (place.work / name).mkdir(parents=True)
     (place.work / name / "settings").write_text("kept\n")
     ran = place.sh(f"cat {name}/settings; echo evil > {name}/settings; touch {name}/new; "
                    f"mv {name} old; rm -rf {name}; true")

@@ -291,8 +291,8 @@ def test_links_are_never_followed(live):
 
 
 HELD = [".envrc", ".vscode/tasks.json", "sub/.claude/settings.json", "sub/.git/config",
-        ".GIT/hooks/x",
-        ".husky/pre-commit", "bare/HEAD", "bare/refs/heads/x", "bare/objects/x"]
+        ".GIT/hooks/x", ".github/hooks/x.json", "sub/a.code-workspace", ".husky/pre-commit",
+        "bare/HEAD", "bare/refs/heads/x", "bare/objects/x"]
 
 
 def test_what_the_hosts_tools_run_is_held(live):

@@ -70,6 +70,11 @@ def test_everyday_git_says_nothing(place):
     ("mkdir .claude; echo {} > .claude/settings.json", ".claude"),
     ("mkdir x; echo {} > x/settings.json; mv x .claude", ".claude"),
     ("echo 'touch /tmp/x' > .envrc", ".envrc"),
+    ("echo {} > a.code-workspace", "a.code-workspace"),
+    ("mkdir -p .github/workflows; touch .github/workflows/ci.yml; mkdir .github/hooks; "
+     "echo {} > .github/hooks/x.json", ".github/hooks"),
+    ("mkdir -p a/.GitHub; echo {} > a/.GitHub/HOOKS", "a/.GitHub/HOOKS"),
+    ("mkdir -p .github/.vscode; touch .github/.vscode/x", ".github/.vscode"),
     ("echo x > plain; mv plain .envrc", ".envrc"),
     ("echo x > plain; ln plain .envrc", ".envrc"),
     ("ln -s /etc .Codex", ".Codex"),

@@ -61,11 +61,35 @@ static void git_in_every_spelling(void **state)
 static void what_only_resembles_is_none(void **state)
 {
 	static const char *const names[] = {
-		".gitignore", ".github",   ".gitmodules", "git",      "x.git",
-		".gi",	      ".gitx",	   "git~2",	  ".git x",   "",
-		".",	      ".g",	   "HEA",	  "header",   ".g\u00edt",
-		".claudes",   "vscode",	   "main.c",	  "r",	      "o",
-		".",	      "AGENTS.md", "CLAUDE.md",	  "Makefile", "package.json",
+		".gitignore",
+		"hooks",
+		".gitmodules",
+		"git",
+		"x.git",
+		".gi",
+		".gitx",
+		"git~2",
+		".git x",
+		"",
+		".",
+		".g",
+		"HEA",
+		"header",
+		".g\u00edt",
+		".claudes",
+		"vscode",
+		"main.c",
+		"r",
+		"o",
+		"workspace",
+		"code-workspace",
+		"x.code-workspaces",
+		"x.code-workspace.bak",
+		".",
+		"AGENTS.md",
+		"CLAUDE.md",
+		"Makefile",
+		"package.json",
 	};
 
 	(void)state;
@@ -87,6 +111,12 @@ static void settings_in_every_spelling(void **state)
 	expect(".env", -1, false);
 	expect(".mcp.json. ", SWEEP_SETTINGS, false);
 	expect(".hg", SWEEP_REPOSITORY, true);
+	expect("my work.code-workspace", SWEEP_SETTINGS, true);
+	expect("a.b.Code-Workspace. ", SWEEP_SETTINGS, false);
+	expect(".code-workspace", SWEEP_SETTINGS, true);
+	expect("x.code-workspace:s", SWEEP_SETTINGS, false);
+	expect("\u043f.sublime-project", SWEEP_SETTINGS, true);
+	expect(".github", SWEEP_FORGE, true);
 	expect("HEAD", SWEEP_HEAD, true);
 	expect("head", SWEEP_HEAD, false);
 }
@@ -103,8 +133,27 @@ static void the_place_counts(void **state)
 	assert_int_equal(class_in(SWEEP_IN_GIT, "objects", &is_exact), SWEEP_PASSIVE);
 	assert_int_equal(class_in(SWEEP_IN_INFO, "attributes", &is_exact), SWEEP_OBEYED);
 	assert_int_equal(class_in(SWEEP_IN_GIT, ".vscode", &is_exact), -1);
+	assert_int_equal(class_in(SWEEP_IN_FORGE, "hooks", &is_exact), SWEEP_SETTINGS);
+	assert_int_equal(class_in(SWEEP_IN_FORGE, ".vscode", &is_exact), SWEEP_SETTINGS);
+	assert_int_equal(class_in(SWEEP_IN_FORGE, "x.code-workspace", &is_exact), SWEEP_SETTINGS);
+	assert_int_equal(class_in(SWEEP_IN_FORGE, ".git", &is_exact), SWEEP_GIT);
+	assert_int_equal(class_in(SWEEP_IN_GIT, "x.code-workspace", &is_exact), -1);
 	for (unsigned place = SWEEP_IN_TREE; place < SWEEP_IN_ALL; place <<= 1)
 		assert_int_equal(class_in((enum sweep_place)place, ".git", &is_exact), SWEEP_GIT);
+}
+
+static void by_path(void **state)
+{
+	(void)state;
+	assert_non_null(sweep_name_of_path("/w/.github/hooks"));
+	assert_non_null(sweep_name_of_path(".GitHub/Hooks"));
+	assert_non_null(sweep_name_of_path("/.vscode"));
+	assert_non_null(sweep_name_of_path(".vscode"));
+	assert_null(sweep_name_of_path("/w/hooks"));
+	assert_null(sweep_name_of_path("hooks"));
+	assert_null(sweep_name_of_path("/w/.github/workflows/hooks"));
+	assert_null(sweep_name_of_path(""));
+	assert_null(sweep_name_of_path("/"));
 }
 
 /* What is held after an action is marked in a diff, too. */
@@ -127,6 +176,7 @@ int main(void)
 		cmocka_unit_test(what_only_resembles_is_none),
 		cmocka_unit_test(settings_in_every_spelling),
 		cmocka_unit_test(the_place_counts),
+		cmocka_unit_test(by_path),
 		cmocka_unit_test(each_is_told_of_in_a_diff),
 	};
 
