@@ -546,7 +546,6 @@ static void drain(struct task *task)
 	struct egress *egress = &task->egress;
 	uint64_t until_ns = clock_monotonic_ns() + HEAR_NS;
 
-	egress_hold(task, false);
 	egress->is_ending = true;
 	(void)shutdown(egress->proxy.channel, SHUT_WR);
 	if (!hear_out(task, until_ns))
@@ -560,6 +559,9 @@ void egress_end(struct task *task)
 {
 	struct egress *egress = &task->egress;
 
+	egress_hold(task, false);
+	if (egress->is_on && !egress->is_begun)
+		begin_late(task);
 	if (egress->is_on && egress->is_begun)
 		drain(task);
 	egress_tell(task);

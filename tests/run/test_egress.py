@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from boxed import BAWN, ROOT, Place, remove_tree
+from boxed import BAWN, ROOT, Place, eventually, remove_tree
 from hostnet import IS_ROOT, METADATA, OTHER, PRIVATE, PUBLIC, HostNet, is_possible
 from test_trace_run import chains
 
@@ -582,16 +582,37 @@ def test_two_actions_of_a_live_task(host, place):
     assert opened["action"] == mine["action"]["id"], chain
 
 
-def proxy_of(place):
-    """The proxy of the task that a supervisor keeps in this state directory."""
+def process_of(place, name):
+    """A role of the task that a supervisor keeps in this state directory, or (bawn) that itself."""
     for comm in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
-            if comm.read_text("utf-8") != "bawn-proxy\n":
+            pid = int(comm.parent.name)
+            if comm.read_text("utf-8") != f"{name}\n":
                 continue
-            parent = (comm.parent / "stat").read_text("utf-8").rpartition(")")[2].split()[1]
-            if str(place.state).encode() in Path(f"/proc/{parent}/cmdline").read_bytes():
-                return int(comm.parent.name)
+            told = (comm.parent / "stat").read_text("utf-8")
+            above = pid if name == "bawn" else told.rpartition(")")[2].split()[1]
+            if str(place.state).encode() in Path(f"/proc/{above}/cmdline").read_bytes():
+                return pid
     return None
+
+
+def test_the_only_connection_may_be_the_last_deed(host, place):
+    """The supervisor hears of it and of the command's end at once, and has no proxy yet."""
+    argv = [*host.prefix[:-1], f"--wdns={place.work}", BAWN, "run", *place.options, "--json",
+            "--allow-host", "pub.example:80", "--", "bash", "-c",
+            "echo up; until [ -e go ]; do sleep 0.01; done; echo >went; "
+            "exec 3<>/dev/tcp/1.2.3.4/99"]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True) as child:
+        assert child.stdout.readline() == "up\n"
+        supervisor = process_of(place, "bawn")
+        os.kill(supervisor, signal.SIGSTOP)
+        (place.work / "go").touch()
+        assert eventually((place.work / "went").exists)
+        time.sleep(0.2)
+        os.kill(supervisor, signal.SIGCONT)
+        result = json.loads(child.communicate(timeout=LIMIT_S)[0].splitlines()[-1])
+    assert [one["object"] for one in result["denials"]] == ["1.2.3.4:99"], result
 
 
 def test_the_last_deeds_of_an_action_are_in_its_result(host, place):
@@ -604,7 +625,7 @@ def test_the_last_deeds_of_an_action_are_in_its_result(host, place):
     task = verb("start", "--allow-host", "pub.example:80").stdout.strip()
     try:
         for port in range(2000, 2006):
-            proxy = proxy_of(place)
+            proxy = process_of(place, "bawn-proxy")
             if proxy:
                 os.kill(proxy, signal.SIGSTOP)
                 threading.Timer(0.2, os.kill, (proxy, signal.SIGCONT)).start()
@@ -615,7 +636,7 @@ def test_the_last_deeds_of_an_action_are_in_its_result(host, place):
                 f"1.2.3.4:{port}", f"5.6.7.8:{port}"], (port, proxy, ran)
             assert proxy or port == 2000
         # a proxy that does not answer holds a result up for half a second
-        proxy = proxy_of(place)
+        proxy = process_of(place, "bawn-proxy")
         os.kill(proxy, signal.SIGSTOP)
         before = time.monotonic()
         ran = verb("exec", "--json", task, "--", "true")
