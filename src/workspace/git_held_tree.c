@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "workspace/git_held_tree_copy.h"
 #include "workspace/held_file.h"
+#include "workspace/sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,11 +85,6 @@ int git_held_tree_open(int state_fd, const char *task, bool makes)
 }
 
 /* By the clock that stamps files. */
-static int64_t stamp_ns(void)
-{
-	return (int64_t)clock_of_ns(CLOCK_REALTIME_COARSE);
-}
-
 static int64_t changed_ns(const struct stat *status)
 {
 	return status->st_ctim.tv_sec * INT64_C(1000000000) + status->st_ctim.tv_nsec;
@@ -202,7 +198,8 @@ static int take_by_copy(int store_fd, int fd, const char *name, const struct sta
 {
 	int result = git_held_tree_copy(fd, name, store_fd, held->id, &held->omitted);
 
-	held->held_ns = stamp_ns();
+	/* no file of the copy has a later stamp, and none that changes from now on an earlier one */
+	held->held_ns = sweep_stamp_now_ns();
 	if (result == 0 && !is_object(fd, name, status))
 		result = -ESTALE;
 	if (result < 0) {
