@@ -525,6 +525,9 @@ void egress_settle(struct task *task)
 	struct egress *egress = &task->egress;
 	uint64_t until_ns = clock_monotonic_ns() + SETTLE_NS;
 
+	/* one that has not answered the last one yet holds nobody up again */
+	if (egress->mark && !egress->is_marked)
+		return;
 	/* whose it is cannot be told while another one begins: on_proxy() */
 	if (!egress->is_on || egress->is_held || egress->is_ending || is_beginning(task))
 		return;

@@ -22,9 +22,11 @@
 /* An option named settings or a repository as such: they are the task's to write. */
 static bool is_lifted(const struct view_path *row, const char *workspace)
 {
-	const struct sweep_name *name = sweep_name_of_path(row->target);
+	const struct sweep_name *name = NULL;
 
-	return strcmp(row->target, workspace) != 0 && name && name->class <= SWEEP_SETTINGS;
+	if (path_is_under(row->target, workspace) && strcmp(row->target, workspace) != 0)
+		name = sweep_name_of_path(row->target + strlen(workspace) + 1);
+	return name && name->class <= SWEEP_SETTINGS;
 }
 
 /* Of a workspace for which a layer or a copy stands, only what is shown in it may be. */

@@ -399,6 +399,7 @@ void task_watch_add(struct task *task, struct task_watch *watch)
 {
 	watch->next = task->watches;
 	task->watches = watch;
+	task->watch_changes++;
 }
 
 void task_watch_remove(struct task *task, struct task_watch *watch)
@@ -406,6 +407,7 @@ void task_watch_remove(struct task *task, struct task_watch *watch)
 	for (struct task_watch **at = &task->watches; *at; at = &(*at)->next)
 		if (*at == watch) {
 			*at = watch->next;
+			task->watch_changes++;
 			return;
 		}
 }
@@ -560,7 +562,7 @@ void task_step(struct task *task)
 {
 	struct pollfd watches[WATCH_JOBS + TASK_LIMIT_JOBS * JOB_WATCHES + TASK_LIMIT_WATCHES];
 	size_t at = WATCH_JOBS, count = fill_watches(task, watches);
-	const struct task_watch *first = task->watches;
+	unsigned watch_changes = task->watch_changes;
 	struct timespec wait;
 	int ready = ppoll(watches, count, wait_time(task, &wait), NULL);
 	uint64_t now;
@@ -605,8 +607,8 @@ void task_step(struct task *task)
 	if (event_flush(task->options.sink) < 0)
 		for (struct job *job = task->jobs; job; job = job->next)
 			job_kill(job);
-	/* last: they may add jobs and watches */
-	if (task->watches == first)
+	/* last: they may add jobs and watches; where others did, what is ready is so in the next turn */
+	if (task->watch_changes == watch_changes)
 		step_watches(task, watches + at, count - at);
 }
 

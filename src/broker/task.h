@@ -62,6 +62,7 @@ struct task {
 	int signal_fd; /* reads those */
 	struct job *jobs;
 	struct task_watch *watches;
+	unsigned watch_changes; /* of that list */
 	struct task_timer *timers;
 	unsigned jobs_begun;
 	bool has_work;	      /* the record has something to do that can wait */

@@ -199,10 +199,10 @@ static int loop(struct proxy *proxy)
 		go_on(proxy);
 		if (proxy->is_over_full)
 			return -ENOBUFS;
-		if (proxy->is_ending && ending_is_over(proxy, count))
+		if (proxy->is_ending && ending_is_over(proxy, count != 0))
 			return ending_say_last(proxy);
 		report_repeated(proxy);
-		report_mark(proxy, count);
+		report_mark(proxy, count != 0);
 		if (!proxy->is_held)
 			(void)report_untold(proxy);
 		rest(proxy);

@@ -58,16 +58,23 @@ static bool is_any_sending(const struct proxy *proxy)
 }
 
 /*
- * After a turn with so many events. Nobody connects any more, so that what waits at the listeners
- * comes to an end, however late we are there: all of it is on record.
+ * After a turn, with events or a signal. Nobody connects any more, so that what waits at the listeners
+ * comes to an end, however late we are there: all of it is on record. While the channel is full
+ * nobody listens; a turn in which somebody did shows the end.
  */
-bool ending_is_over(struct proxy *proxy, int events)
+bool ending_is_over(struct proxy *proxy, bool has_events)
 {
-	if (proxy->has_accepted)
+	if (proxy->has_accepted || proxy->is_held) {
+		proxy->listens_again = true;
 		return false;
+	}
+	if (proxy->listens_again) {
+		proxy->listens_again = false;
+		return false;
+	}
 	if (proxy->now_ns - proxy->ending_ns >= ENDING_NS)
 		return true;
-	if (events > 0 || proxy->ready) {
+	if (has_events || proxy->ready) {
 		proxy->quiet_ns = proxy->now_ns;
 		return false;
 	}

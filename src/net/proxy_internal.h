@@ -220,6 +220,7 @@ struct proxy {
 	uint32_t mark;	     /* to be answered; 0: none */
 	unsigned mark_turns; /* since it came */
 	bool has_accepted;   /* in this turn */
+	bool listens_again;  /* ending: there may be more at the listeners */
 	bool is_ending;	     /* the task is over: what it sent is given on, and all is told */
 	uint64_t ending_ns, quiet_ns; /* since when; and since when nothing happens any more */
 	struct http_state *http;      /* one for each connection, by its index */
@@ -313,7 +314,7 @@ int proxy_take_messages(struct proxy *proxy, int fd);
 /* The supervisor says nothing more, and listens until we end. */
 void ending_begin(struct proxy *proxy);
 /* After a turn with so many events: whether all has gone that will. */
-bool ending_is_over(struct proxy *proxy, int events);
+bool ending_is_over(struct proxy *proxy, bool has_events);
 /* The next look, for epoll_wait(2). */
 int ending_ms(const struct proxy *proxy);
 /* What is to say is said, however long the supervisor takes to hear it; negative errno. */
@@ -437,8 +438,8 @@ void report_repeated(struct proxy *proxy);
 /* What waits for the supervisor; false: it does not take all of it now. */
 bool report_untold(struct proxy *proxy);
 
-/* After a turn with so many events: whether the supervisor's mark can be answered by now. */
-void report_mark(struct proxy *proxy, int events);
+/* After a turn, with events or a signal: the supervisor's mark is answered if it can be by now. */
+void report_mark(struct proxy *proxy, bool has_events);
 /* All that is open ends, and nothing is held back any more; the channel has to block. */
 void report_last(struct proxy *proxy);
 /* Sends a question; false: it could not be. */

@@ -242,13 +242,13 @@ void report_repeated(struct proxy *proxy)
 #define MARK_TURNS 64u
 
 /* A turn without events shows that what was there when it came is done. */
-void report_mark(struct proxy *proxy, int events)
+void report_mark(struct proxy *proxy, bool has_events)
 {
 	const struct egress_mark mark = { proxy->mark };
 
 	if (!proxy->mark || proxy->is_held)
 		return;
-	if ((events > 0 || proxy->ready) && proxy->mark_turns++ < MARK_TURNS)
+	if ((has_events || proxy->ready) && proxy->mark_turns++ < MARK_TURNS)
 		return;
 	tell_repeated(proxy, 0);
 	if (report_untold(proxy) && send_record(proxy, EGRESS_MARKED, &mark, sizeof(mark)))

@@ -623,16 +623,23 @@ static int protect_settings(struct finder *finder, int fd, const char *name)
 /* What counts in the directory of a forge. */
 static int protect_in_forge(struct finder *finder, int fd, const char *name)
 {
-	int CLEANUP_FD forge = fd_open_beneath(fd, name, O_PATH | O_DIRECTORY);
+	const char *workspace = finder->look.policy->workspace;
+	struct stat status;
 	int result = 0;
 
-	for (size_t i = 0; forge >= 0 && result == 0 && sweep_name_row(i); i++) {
+	if (fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	for (size_t i = 0; result == 0 && sweep_name_row(i); i++) {
 		const char *path;
 
 		if (!(sweep_name_row(i)->places & SWEEP_IN_FORGE))
 			continue;
 		path = arena_format(finder->look.arena, "%s/%s", name, sweep_name_row(i)->name);
-		result = path ? protect_settings(finder, fd, path) : no_memory(finder);
+		if (!path)
+			return no_memory(finder);
+		/* a link of the host's stays; what it leads to is kept where it lies */
+		result = S_ISLNK(status.st_mode) ? git_look_way(&finder->look, workspace, path) :
+						   protect_settings(finder, fd, path);
 	}
 	return result;
 }

@@ -69,8 +69,9 @@ static bool is_named(const struct judge *judge, const char *path, size_t unit_le
 /* ---- what the host's tools run or obey ---- */
 
 /* How much of the path is the unit: ".vscode" of ".vscode/tasks.json"; 0: none. */
-static size_t unit_by_name(const char *path, const char **ret_what)
+static size_t unit_by_name(const struct stage_change *change, const char **ret_what)
 {
+	const char *path = change->path;
 	enum sweep_place place = SWEEP_IN_TREE;
 
 	for (const char *at = path; *at;) {
@@ -85,7 +86,9 @@ static size_t unit_by_name(const char *path, const char **ret_what)
 			row = sweep_name_find(place, name, &is_exact);
 		}
 		if (row && (row->class == SWEEP_GIT || row->class == SWEEP_REPOSITORY ||
-			    row->class == SWEEP_SETTINGS)) {
+			    row->class == SWEEP_SETTINGS ||
+			    (row->class == SWEEP_FORGE && !at[length] &&
+			     change->after.type == STAGE_LINK))) {
 			*ret_what = row->what;
 			return (size_t)(at - path) + length;
 		}
@@ -206,7 +209,7 @@ static size_t unit_by_repository(struct judge *judge, const char *path, const ch
 static const char *held_for(struct judge *judge, const struct stage_change *change)
 {
 	const char *what = NULL;
-	size_t unit = unit_by_name(change->path, &what);
+	size_t unit = unit_by_name(change, &what);
 
 	if (!unit)
 		unit = unit_by_start(judge, change, &what);

@@ -162,7 +162,7 @@ static int look_at_top(struct sweep *sweep, struct arena *arena)
 		const struct sweep_name *row = sweep_name_find(SWEEP_IN_TREE, name, &is_exact);
 		struct stat status;
 
-		if (!row || row->class > SWEEP_SETTINGS ||
+		if (!row || (row->class > SWEEP_SETTINGS && row->class != SWEEP_FORGE) ||
 		    fstatat(sweep->root_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(status.st_mode))

@@ -163,10 +163,36 @@ static int judge_directory(struct sweeper *sweeper, const struct sweep_name *row
 	return note_seen(sweeper, &status);
 }
 
+static int hold_new(struct sweeper *sweeper, const struct sweep_name *row)
+{
+	struct stat status;
+
+	if (!stat_name(sweeper, &status) || is_covered(sweeper, &status))
+		return 0;
+	return hold(sweeper, sweeper->walk.name, &status, row, row->what);
+}
+
 static int judge(struct sweeper *sweeper, const struct sweep_name *row, enum sweep_place inside)
 {
+	if (place_of(sweeper) == SWEEP_IN_NEW_FORGE && row->places & SWEEP_IN_FORGE)
+		return hold_new(sweeper, row);
 	return sweeper->walk.type == DT_DIR ? judge_directory(sweeper, row, inside) :
 					      judge_plain(sweeper, row, row->what);
+}
+
+/* Work, but for some names; of one that came as a whole these are new, whatever their stamps say. */
+static int judge_forge(struct sweeper *sweeper, const struct sweep_name *row)
+{
+	struct stat status;
+
+	if (sweeper->walk.type != DT_DIR)
+		return judge_plain(sweeper, row, row->what);
+	if (!stat_name(sweeper, &status))
+		return 0;
+	walk_descend(&sweeper->walk, is_in_place(sweeper, &status) ?
+					     (unsigned char)SWEEP_IN_FORGE :
+					     (unsigned char)SWEEP_IN_NEW_FORGE);
+	return note_seen(sweeper, &status);
 }
 
 /* What makes a repository of the directory that is being listed. */
@@ -213,9 +239,7 @@ static int take_row(struct sweeper *sweeper, const struct sweep_name *row, bool 
 	case SWEEP_PASSIVE:
 		return 0;
 	case SWEEP_FORGE:
-		if (is_directory)
-			walk_descend(&sweeper->walk, SWEEP_IN_FORGE);
-		return 0;
+		return judge_forge(sweeper, row);
 	case SWEEP_HEAD:
 	case SWEEP_OBJECTS:
 	case SWEEP_REFS:
@@ -251,6 +275,7 @@ static int take_other(struct sweeper *sweeper)
 	case SWEEP_IN_GIT:
 		/* it may be a repository of its own */
 	case SWEEP_IN_FORGE:
+	case SWEEP_IN_NEW_FORGE:
 		place = SWEEP_IN_TREE;
 		break;
 	case SWEEP_IN_TREE:

@@ -139,8 +139,8 @@ const struct sweep_name *sweep_name_find(enum sweep_place place, const char *nam
 
 	if (by_end || !may_be_one(name))
 		return by_end;
-	if (place == SWEEP_IN_FORGE)
-		places |= SWEEP_IN_TREE;
+	if (place == SWEEP_IN_FORGE || place == SWEEP_IN_NEW_FORGE)
+		places = SWEEP_IN_FORGE | SWEEP_IN_TREE;
 	if (!is_ascii(name)) {
 		fold(name, folded);
 		text = folded;

@@ -22,6 +22,7 @@ enum sweep_place {
 	SWEEP_IN_REPOSITORY = 32, /* another kind of repository that was there before */
 	SWEEP_IN_ALL = 63,
 	SWEEP_IN_FORGE = 64, /* work files in the directory of a forge, where more names count */
+	SWEEP_IN_NEW_FORGE = 128, /* the same, of one that came there as a whole */
 };
 
 #define SWEEP_FORGE_NAME ".github"
@@ -56,13 +57,13 @@ struct sweep_name {
 const struct sweep_name *sweep_name_find(enum sweep_place place, const char *name,
 					 bool *ret_is_exact);
 
-/* The row of what a path names, among work files, and with the directory that it is in. */
+/* The row of what a path below the workspace names, by the directory that it is in, too. */
 const struct sweep_name *sweep_name_of_path(const char *path);
 
 /* Work files, of a forge or not: all that counts in the tree counts there. */
 static inline bool sweep_is_tree(enum sweep_place place)
 {
-	return place == SWEEP_IN_TREE || place == SWEEP_IN_FORGE;
+	return place == SWEEP_IN_TREE || place == SWEEP_IN_FORGE || place == SWEEP_IN_NEW_FORGE;
 }
 
 /* Where the names of a directory are that has this row itself, or none, and lies among work. */

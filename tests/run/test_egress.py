@@ -641,7 +641,14 @@ def test_the_last_deeds_of_an_action_are_in_its_result(host, place):
         before = time.monotonic()
         ran = verb("exec", "--json", task, "--", "true")
         assert ran.returncode == 0 and 0.5 <= time.monotonic() - before < 5, ran
+        # and none but the first
+        before = time.monotonic()
+        assert verb("exec", "--json", task, "--", "true").returncode == 0
+        assert time.monotonic() - before < 0.5
         os.kill(proxy, signal.SIGCONT)
+        time.sleep(0.2)
+        ran = verb("exec", "--json", task, "--", "bash", "-c", "exec 3<>/dev/tcp/1.2.3.4/2100")
+        assert "1.2.3.4:2100" in ran.stdout, ran
         assert verb("exec", "--json", task, "--", "true").returncode == 0
     finally:
         verb("end", task)

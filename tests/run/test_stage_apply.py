@@ -295,6 +295,14 @@ HELD = [".envrc", ".vscode/tasks.json", "sub/.claude/settings.json", "sub/.git/c
         "bare/HEAD", "bare/refs/heads/x", "bare/objects/x"]
 
 
+def test_a_link_to_hooks_is_held(live):
+    fill(live.work)
+    task = staged(live, "mkdir -p gh/hooks; echo x > gh/hooks/x.json; ln -s gh .github")
+    found = names(outcomes(live, task, status=1))
+    assert found[".github"] == "held" and found["gh/hooks/x.json"] == "applied", found
+    assert not os.path.lexists(live.work / ".github")
+
+
 def test_what_the_hosts_tools_run_is_held(live):
     fill(live.work)
     task = staged(live, "".join(f"mkdir -p $(dirname {path}); echo x > {path}; " for path in HELD) +

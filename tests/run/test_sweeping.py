@@ -74,6 +74,8 @@ def test_everyday_git_says_nothing(place):
     ("mkdir -p .github/workflows; touch .github/workflows/ci.yml; mkdir .github/hooks; "
      "echo {} > .github/hooks/x.json", ".github/hooks"),
     ("mkdir -p a/.GitHub; echo {} > a/.GitHub/HOOKS", "a/.GitHub/HOOKS"),
+    ("mkdir -p gh/hooks; echo {} > gh/hooks/x.json; ln -s gh .github", ".github"),
+    ("mkdir -p a/x/hooks; echo {} > a/x/hooks/x.json; mv a/x a/.github", "a/.github/hooks"),
     ("mkdir -p .github/.vscode; touch .github/.vscode/x", ".github/.vscode"),
     ("echo x > plain; mv plain .envrc", ".envrc"),
     ("echo x > plain; ln plain .envrc", ".envrc"),
@@ -104,6 +106,31 @@ def test_what_is_planted_is_taken_out(place, script, name):
     # and a task that goes on from there finds nothing to hold
     assert place.sh("true", "--json").result["changes"] == []
     place.assert_nothing_left()
+
+
+def test_what_moves_into_a_forges_directory(place):
+    """Content of an earlier task's, which is old by all of its stamps."""
+    assert place.sh("mkdir -p x/hooks; echo {} > x/hooks/p.json").status == 0
+    ran = place.sh("mv x .github", "--json")
+    assert set(below(place, ran.result)) == {".github/hooks"}, ran
+    assert os.listdir(place.work / ".github") == []
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_work_beside_hooks_of_a_forge(place, is_link):
+    """What was there stays as it is, and nothing else in the directory is held."""
+    directory = place.work / ("gh" if is_link else ".github")
+    (directory / "hooks").mkdir(parents=True)
+    (directory / "hooks/mine.json").write_text("{}\n")
+    if is_link:
+        (place.work / ".github").symlink_to("gh")
+    ran = place.sh("mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; "
+                   "echo evil > .github/hooks/mine.json; touch .github/hooks/new; true", "--json")
+    assert ran.status == 0 and not below(place, ran.result), ran
+    assert (directory / "workflows/ci.yml").read_text() == "x\n"
+    assert (directory / "hooks/mine.json").read_text() == "{}\n"
+    assert os.listdir(directory / "hooks") == ["mine.json"]
+
 
 
 @pytest.mark.parametrize("before", ["seq 300 | xargs touch", "touch \u017f", "touch .ENVRC .Git2",

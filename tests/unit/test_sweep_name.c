@@ -137,6 +137,8 @@ static void the_place_counts(void **state)
 	assert_int_equal(class_in(SWEEP_IN_FORGE, ".vscode", &is_exact), SWEEP_SETTINGS);
 	assert_int_equal(class_in(SWEEP_IN_FORGE, "x.code-workspace", &is_exact), SWEEP_SETTINGS);
 	assert_int_equal(class_in(SWEEP_IN_FORGE, ".git", &is_exact), SWEEP_GIT);
+	assert_int_equal(class_in(SWEEP_IN_NEW_FORGE, "hooks", &is_exact), SWEEP_SETTINGS);
+	assert_int_equal(class_in(SWEEP_IN_NEW_FORGE, ".git", &is_exact), SWEEP_GIT);
 	assert_int_equal(class_in(SWEEP_IN_GIT, "x.code-workspace", &is_exact), -1);
 	for (unsigned place = SWEEP_IN_TREE; place < SWEEP_IN_ALL; place <<= 1)
 		assert_int_equal(class_in((enum sweep_place)place, ".git", &is_exact), SWEEP_GIT);
@@ -145,7 +147,7 @@ static void the_place_counts(void **state)
 static void by_path(void **state)
 {
 	(void)state;
-	assert_non_null(sweep_name_of_path("/w/.github/hooks"));
+	assert_non_null(sweep_name_of_path("w/.github/hooks"));
 	assert_non_null(sweep_name_of_path(".GitHub/Hooks"));
 	assert_non_null(sweep_name_of_path("/.vscode"));
 	assert_non_null(sweep_name_of_path(".vscode"));
