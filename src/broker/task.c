@@ -607,7 +607,7 @@ void task_step(struct task *task)
 	if (event_flush(task->options.sink) < 0)
 		for (struct job *job = task->jobs; job; job = job->next)
 			job_kill(job);
-	/* last: they may add jobs and watches; where others did, what is ready is so in the next turn */
+	/* last: they may add jobs and watches; if others did, what is ready waits for a turn */
 	if (task->watch_changes == watch_changes)
 		step_watches(task, watches + at, count - at);
 }

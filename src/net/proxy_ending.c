@@ -58,9 +58,9 @@ static bool is_any_sending(const struct proxy *proxy)
 }
 
 /*
- * After a turn, with events or a signal. Nobody connects any more, so that what waits at the listeners
- * comes to an end, however late we are there: all of it is on record. While the channel is full
- * nobody listens; a turn in which somebody did shows the end.
+ * After a turn, with events or a signal. Nobody connects any more, so that what waits at the
+ * listeners comes to an end, however late we are there: all of it is on record. While the channel
+ * is full nobody listens; a turn in which somebody did shows the end.
  */
 bool ending_is_over(struct proxy *proxy, bool has_events)
 {

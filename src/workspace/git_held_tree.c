@@ -198,7 +198,7 @@ static int take_by_copy(int store_fd, int fd, const char *name, const struct sta
 {
 	int result = git_held_tree_copy(fd, name, store_fd, held->id, &held->omitted);
 
-	/* no file of the copy has a later stamp, and none that changes from now on an earlier one */
+	/* no file of the copy has a later stamp, and none that changes from now on has an older */
 	held->held_ns = sweep_stamp_now_ns();
 	if (result == 0 && !is_object(fd, name, status))
 		result = -ESTALE;

@@ -180,7 +180,7 @@ static int judge(struct sweeper *sweeper, const struct sweep_name *row, enum swe
 					      judge_plain(sweeper, row, row->what);
 }
 
-/* Work, but for some names; of one that came as a whole these are new, whatever their stamps say. */
+/* Work, but for some names; of one that came as a whole these are new, whatever their stamps. */
 static int judge_forge(struct sweeper *sweeper, const struct sweep_name *row)
 {
 	struct stat status;
