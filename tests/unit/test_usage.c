@@ -120,12 +120,17 @@ static void end(struct box *box)
 	struct usage_sample sample;
 	uint64_t deadline = clock_monotonic_ns() + 5 * SECOND_NS;
 
+	/* orphans are ours: whose they are otherwise may leave them unreaped for seconds */
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
 	/* everything of ours is in the group or dies with it; the poll sees it go */
 	(void)kill(-box->pid, SIGKILL);
 	(void)waitpid(box->pid, NULL, 0);
-	do
+	do {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
 		sample = poll_box(box);
-	while (sample.processes && clock_monotonic_ns() < deadline);
+	} while (sample.processes && clock_monotonic_ns() < deadline);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 	assert_int_equal(sample.processes, 0);
 	assert_int_equal(sample.resident_bytes, 0);
 	usage_end(&box->usage);
