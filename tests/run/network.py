@@ -240,7 +240,8 @@ class Proxy:
                 try:
                     bytes_, _, flags, _ = end.recvmsg(ROOM)
                 except OSError:
-                    return
+                    # it ended with an answer unread; what it said on the other one is still there
+                    bytes_ = b""
                 if not bytes_:
                     ends.remove(end)
                     continue
