@@ -10,7 +10,8 @@ pytest.register_assert_rewrite("boxed", "live", "screen", "test_faults")
 # that both suites, which run side by side, take as long.
 AS_USER = ["test_completion", "test_decide", "test_decide_corpus", "test_git_commit",
            "test_git_config", "test_git_refs", "test_policy_check", "test_policy_import",
-           "test_policy_test", "test_trace_decision", "test_trace_verify", "test_trace_views"]
+           "test_policy_run", "test_policy_test", "test_trace_decision", "test_trace_verify",
+           "test_trace_views"]
 AS_ROOT = ["test_dialer", "test_progress", "test_proxy"]
 
 collect_ignore = [] if os.environ.get("BAWN_SOAK") else [
