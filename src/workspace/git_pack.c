@@ -142,7 +142,7 @@ static int check_index(struct git_pack *pack)
 	static const unsigned char magic[8] = { 0xff, 't', 'O', 'c', 0, 0, 0, 2 };
 	size_t fixed, each = pack->id_bytes + 8;
 
-	if (memcmp(pack->index, magic, sizeof(magic)) != 0)
+	if (!pack->index || memcmp(pack->index, magic, sizeof(magic)) != 0)
 		return -EBADMSG;
 	pack->count = word(pack->index + INDEX_IDS_AT - 4);
 	if (pack->count > pack->index_length / each)
@@ -225,7 +225,7 @@ static int check_ends(struct git_pack *pack)
 
 int git_pack_open(int pack_fd, int index_fd, size_t id_bytes, struct git_pack **ret_pack)
 {
-	struct git_pack CLEANUP_GIT_PACK *pack = calloc(1, sizeof(*pack));
+	struct git_pack *pack = calloc(1, sizeof(*pack));
 	int result;
 
 	if (!pack)
@@ -239,11 +239,11 @@ int git_pack_open(int pack_fd, int index_fd, size_t id_bytes, struct git_pack **
 		result = check_ends(pack);
 	if (result == 0)
 		result = make_places(pack);
-	if (result < 0)
-		return result;
-	*ret_pack = pack;
-	pack = NULL;
-	return 0;
+	if (result == 0)
+		*ret_pack = pack;
+	else
+		git_pack_close(pack);
+	return result;
 }
 
 void git_pack_close(struct git_pack *pack)
