@@ -501,11 +501,13 @@ static void begin_late(struct task *task)
 static bool settle_once(struct task *task, uint64_t until_ns)
 {
 	struct egress *egress = &task->egress;
-	const struct egress_mark mark = { ++egress->mark };
+	const struct egress_mark mark = { egress->mark + 1 };
 
-	egress->is_marked = egress->has_asked = false;
+	/* one that did not go out is not waited for, neither now nor later */
 	if (message_send(egress->proxy.channel, EGRESS_MARK, &mark, sizeof(mark), NULL, 0) < 0)
 		return true;
+	egress->mark = mark.number;
+	egress->is_marked = egress->has_asked = false;
 	while (egress->is_on && !egress->is_marked) {
 		struct pollfd look = { .fd = egress->proxy.channel, .events = POLLIN };
 		uint64_t now_ns = clock_monotonic_ns();

@@ -84,7 +84,6 @@ int git_held_tree_open(int state_fd, const char *task, bool makes)
 	return place < 0 ? place : held_file_folder(place, TREES, makes);
 }
 
-/* By the clock that stamps files. */
 static int64_t changed_ns(const struct stat *status)
 {
 	return status->st_ctim.tv_sec * INT64_C(1000000000) + status->st_ctim.tv_nsec;

@@ -84,13 +84,13 @@ static bool is_tail(const char *text)
 	return *text == '\0' || *text == ':' || *text == '\\';
 }
 
-static bool is_row(const struct sweep_name *row, const char *text)
+static bool is_text_of(const char *name, const char *text)
 {
 	size_t length = 0;
 
-	while (row->name[length] && lower(row->name[length]) == lower(text[length]))
+	while (name[length] && lower(name[length]) == lower(text[length]))
 		length++;
-	return !row->name[length] && is_tail(text + length);
+	return !name[length] && is_tail(text + length);
 }
 
 static bool is_ascii(const char *name)
@@ -106,20 +106,24 @@ static bool may_be_one(const char *name)
 	return (unsigned char)name[0] >= 0x80 || (name[0] && strchr(FIRST_LETTERS, lower(name[0])));
 }
 
+/* Those rows come first. */
 static const struct sweep_name *find_by_end(const char *name, bool *ret_is_exact)
 {
-	for (const char *end = strchr(name, '.'); end; end = strchr(end + 1, '.'))
-		for (size_t i = 0; rows[i].name[0] == '*'; i++) {
-			const char *text = rows[i].name + 1;
-			size_t length = 0;
+	for (const char *end = strchr(name, '.'); end; end = strchr(end + 1, '.')) {
+		char folded[FOLDED_BYTES];
+		const char *text = end;
 
-			while (text[length] && lower(text[length]) == lower(end[length]))
-				length++;
-			if (text[length] || !is_tail(end + length))
+		if (!is_ascii(end)) {
+			fold(end, folded);
+			text = folded;
+		}
+		for (size_t i = 0; rows[i].name[0] == '*'; i++) {
+			if (!is_text_of(rows[i].name + 1, text))
 				continue;
-			*ret_is_exact = strcmp(text, end) == 0;
+			*ret_is_exact = strcmp(rows[i].name + 1, end) == 0;
 			return &rows[i];
 		}
+	}
 	return NULL;
 }
 
@@ -146,7 +150,7 @@ const struct sweep_name *sweep_name_find(enum sweep_place place, const char *nam
 		text = folded;
 	}
 	for (size_t i = 0; i < ROWS; i++) {
-		if (!(rows[i].places & places) || !is_row(&rows[i], text))
+		if (!(rows[i].places & places) || !is_text_of(rows[i].name, text))
 			continue;
 		*ret_is_exact = strcmp(rows[i].name, name) == 0;
 		return &rows[i];

@@ -116,6 +116,8 @@ static void settings_in_every_spelling(void **state)
 	expect(".code-workspace", SWEEP_SETTINGS, true);
 	expect("x.code-workspace:s", SWEEP_SETTINGS, false);
 	expect("\u043f.sublime-project", SWEEP_SETTINGS, true);
+	expect("x.code-work\u017fpace", SWEEP_SETTINGS, false);
+	expect("\u00e9.\u00e9.co\u200cde-workspace", SWEEP_SETTINGS, false);
 	expect(".github", SWEEP_FORGE, true);
 	expect("HEAD", SWEEP_HEAD, true);
 	expect("head", SWEEP_HEAD, false);
